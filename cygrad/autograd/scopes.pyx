@@ -5,6 +5,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 
+from cygrad.core.graph.trace cimport lists_calls, refuse_trace
 from cygrad.core.thread_state cimport Flags, flags
 
 from cygrad.autograd.passes import backward
@@ -160,6 +161,7 @@ cdef class saved_tensors_hooks(Entered):
     def __enter__(self):
         cdef Flags* f = flags()
         cdef ThreadEntry e = self.entry()
+        if lists_calls(): refuse_trace("saved_tensors_hooks")
         e.pack = <object>f.pack if f.pack != NULL else None
         self.push(e)
         set_pack(f, self.hooks)

@@ -19,7 +19,7 @@ from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.graph.calls cimport calls_of, note
 from cygrad.core.graph.undo cimport Undo
-from cygrad.core.graph.trace cimport Trace, leaf_step, refuse_trace, touch_leaf, zeros_step
+from cygrad.core.graph.trace cimport Trace, leaf_step, lists_calls, refuse_trace, touch_leaf, zeros_step
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.kernels.array cimport is_floating, itemsize
@@ -381,12 +381,6 @@ def detach(Tensor self) -> Tensor:
 def stop_gradient(x: Data) -> Tensor:
     """Return `x` detached from the graph, so that no gradient flows through it."""
     return detach(ensure_tensor(x))
-
-
-cdef bint lists_calls() noexcept:
-    """Whether this thread traces a program that becomes a net."""
-    cdef Flags* f = flags()
-    return f.trace != NULL and (<Trace>f.trace).lists
 
 
 def remove_grad(Tensor self):

@@ -179,7 +179,9 @@ class Reader:
         self.refused.pop(a.elements, None)
         if a.gradient: self.gradients.add(a.elements)       # (a view of one)
         self.blobs[a.key] = name
-        self.arrays[a.elements] = Blob(name, a.place is not None)
+        known = self.arrays.get(a.elements)         # (a detached array must not stand for one with a graph)
+        if a.place is not None or known is None or not known.recorded:
+            self.arrays[a.elements] = Blob(name, a.place is not None)
         self.keys.setdefault(a.buffer, set()).add(a.key)
 
     def set_gradient(self, a: Item, name: str, graph: bool) -> None:

@@ -3,7 +3,7 @@
 from cygrad.core.errors import cut, described
 from cygrad.graph.blobs import Blobs
 from cygrad.graph.definition import Blob, Operator, check_name
-from cygrad.graph.gradients import renamed_gradients, renamed_pass
+from cygrad.graph.gradients import find, renamed_gradients, renamed_pass
 
 
 class Edits(Blobs):
@@ -52,6 +52,7 @@ class Edits(Blobs):
                 raise ValueError(f"{who}: net {cut(self._name)} does not have the operator {cut(repr(operator))}")
             k = self._operators.index(operator)
         rest = self._operators[:k] + self._operators[k + 1:]
+        self._refuse_breaking(rest, who)
         known = {name for o in rest for name in (*o.inputs, *o.outputs) if name is not None} | {*self._constants}
         for name in self._outputs or ():
             if name not in known:
@@ -113,6 +114,16 @@ class Edits(Blobs):
             raise RuntimeError(f"{who}: net {cut(self._name)} has the gradient operator {cut(repr(gradient))}, which "
                                f"is for the connections as they are; change them before add_gradient_operators()")
 
+    def _refuse_breaking(self, operators: list[Operator], who: str) -> None:
+        """Raise RuntimeError if the operators of the net became these and a pass that writes .grad would be broken: its
+        operators, run one by one, would not write there."""
+        now, new = tuple(self._operators), tuple(operators)
+        for p in self._passes:
+            if p.kind != "backward" or (at := find(now, p)) is None or find(new, p) is not None: continue
+            raise RuntimeError(f"{who}: the backward pass that begins at operator {at} of net {cut(self._name)} writes "
+                               f".grad, and is for all operators before it as they are; change the function and "
+                               f"capture it again, or change the net before add_gradient_operators()")
+
     def _refuse_output(self, blob: str, who: str) -> None:
         if self._outputs is not None and blob in self._outputs:
             raise ValueError(f"{who}: {described(str(blob))} is an assigned output, which would no longer exist; "
@@ -123,7 +134,8 @@ class Edits(Blobs):
         kept: list[Operator] = []
         dead, needed = {blob}, {str(name) for name in self._outputs or ()}
         for o in reversed(operators):
-            if o.outputs and all(n == blob or (n in dead and n not in needed) for n in o.outputs):
+            inplace = blob not in o.outputs and any(n in o.inputs for n in o.outputs)   # (others may see the write)
+            if o.outputs and not inplace and all(n == blob or (n in dead and n not in needed) for n in o.outputs):
                 dead |= {n for n in o.inputs if n is not None}
                 continue
             if blob in o.outputs:

@@ -13,8 +13,7 @@ from cygrad.core.paths import file_path
 from cygrad.graph.definition import (
     MAX_DEPTH, PYTHON, Blob, Operator, check_integer, check_name, function_name, shown_name,
 )
-from cygrad.graph.gradients import Pass, backward_pass, gradient_names
-from cygrad.graph.lowering import find
+from cygrad.graph.gradients import Pass, backward_pass, find, gradient_names
 from cygrad.io import safetensors, saving
 from cygrad.io.entries import NAMES as DTYPE_NAMES
 from cygrad.io.files import AGAIN, Input
@@ -26,7 +25,7 @@ FORMAT, VERSION = "cygrad.graph", "1"
 LONGEST = 16_000_000        # characters of the JSON text
 MOST = 1_000_000            # commas and brackets in it, which bound the objects that Python makes of it
 NET = ("name", "training", "inputs", "outputs", "constants", "shapes", "operators", "passes")
-PASS = ("first", "skip", "ys", "own")   # own: whether they are the gradients of the net
+PASS = ("first", "skip", "ys", "frozen", "own")     # own: whether they are the gradients of the net
 INFINITE, SLICE, ELLIPSIS = '{"float": "inf"}', '{"slice": [start, stop, step]}', '{"ellipsis": true}'
 OPERATOR = ("type", "inputs", "outputs", "arguments", "name", "is_gradient", "of")
 
@@ -96,7 +95,7 @@ def described_net(net: "Net") -> dict[str, Any]:
                   "arguments": {key: encode(value) for key, value in o.arguments.items()},
                   "name": o.name, "is_gradient": o.is_gradient, "of": places.get(id(o.of))} for o in net.operators]
     passes = [{"first": k, "skip": k - len(p.forward), "ys": {name: head for (name, _), head in p.heads},
-               "own": p.gradients == net._gradients}
+               "frozen": sorted(map(str, p.frozen)), "own": p.gradients == net._gradients}
               for p in net.passes if (k := find(net.operators, p)) is not None]
     return {"name": net.name, "training": net.training, "inputs": inputs_of(net), "outputs": net._outputs,
             "constants": constants, "shapes": read_shapes(net), "operators": operators, "passes": passes}
@@ -332,7 +331,8 @@ class Reader:
             self.refuse(f"first and skip must be numbers of operators, skip the lower one, got {described(first)} and "
                         f"{described(skip)}")
         before = self.operators[:first]
-        try: made = backward_pass(before, ys, skip, self.constants, {*self.constants}, "Net.load")
+        frozen = self.names(found, "frozen")
+        try: made = backward_pass(before, ys, skip, self.constants, {*self.constants}, "Net.load", frozen or ())
         except (TypeError, ValueError, RuntimeError) as e: self.refuse(f"its operators have no gradient: {e}")
         n = len(made.operators)
         if tuple(self.operators[first:first + n]) != made.operators: return

@@ -66,6 +66,17 @@ class Pass(NamedTuple):
     create_graph: bool = False
     inputs: tuple[str, ...] = ()        # only these blobs are differentiated for; none: all
     custom: dict[int, Registered] = {}      # (never written to)
+    frozen: frozenset[str] = frozenset()    # blobs without a gradient, as the argument of backward_pass()
+
+
+def find(operators: Sequence[Operator], p: Pass) -> int | None:
+    """Where the operators of a pass begin, if neither they nor those that they differentiate were edited."""
+    n, m = len(p.operators), len(p.forward)
+    for k in range(len(operators) - n + 1) if n else ():
+        if not all(a is b for a, b in zip(operators[k:k + n], p.operators, strict=True)): continue
+        for i in range(k - m + 1):
+            if all(a is b for a, b in zip(operators[i:i + m], p.forward, strict=True)): return k
+    return None
 
 
 class Versions:
@@ -160,7 +171,7 @@ def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constan
             if name not in walk.known:
                 raise ValueError(f"{who}: there is no blob {described(str(name))}; the blobs are "
                                  f"{cut(', '.join(sorted(walk.known))) or 'none'}")
-    return walk.run(heads)
+    return walk.run(heads)._replace(frozen=walk.frozen)
 
 
 def completed_pass(operators: Sequence[Operator]) -> Pass | None:
@@ -195,7 +206,8 @@ def renamed_pass(p: Pass, made: Mapping[int, Operator], names: Mapping[str, Any]
         forward=tuple(made.get(id(o), o) for o in p.forward), inputs=tuple(names.get(n, n) for n in p.inputs),
         heads=tuple(((names.get(y, y), version), head if head is None else names.get(head, head))
                     for (y, version), head in p.heads),
-        whole={names.get(n, n): (names.get(y, y), version) for n, (y, version) in p.whole.items()})
+        whole={names.get(n, n): (names.get(y, y), version) for n, (y, version) in p.whole.items()},
+        frozen=frozenset(names.get(n, n) for n in p.frozen))
 
 
 def check_heads(ys: Any, who: str) -> dict[Blob, Blob | None]:

@@ -15,7 +15,7 @@ from cygrad.core.graph.planning import set_source, split_here
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
 from cygrad.graph.definition import GradientSlice, Operator
-from cygrad.graph.gradients import ZERO, Pass, Version, Versions
+from cygrad.graph.gradients import ZERO, Pass, Version, Versions, find
 from cygrad.graph.hooks import Hooks
 from cygrad.graph.operators import Operators
 
@@ -218,13 +218,3 @@ def progress(net: Any, at: int, values: Mapping[str, Any]) -> str:
         lines.append(f"  {k}  {cut(repr(operators[k]))}{'  <- failed' * (k == at)}"
                      f"{'; ' * bool(read)}{', '.join(read)}")
     return "\n".join(lines)
-
-
-def find(operators: tuple[Operator, ...], p: Pass) -> int | None:
-    """Where the operators of a pass begin, if neither they nor those that they differentiate were edited."""
-    n, m = len(p.operators), len(p.forward)
-    for k in range(len(operators) - n + 1) if n else ():
-        if not all(a is b for a, b in zip(operators[k:k + n], p.operators, strict=True)): continue
-        for i in range(k - m + 1):
-            if all(a is b for a, b in zip(operators[i:i + m], p.forward, strict=True)): return k
-    return None

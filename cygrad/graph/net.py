@@ -107,7 +107,10 @@ class Net(Edits):
                                  f"another output")
         for text, (name, value) in numbers.items():
             self._constants[name], self._numbers[text] = value, name
-        try: run_added(self, (operator,))
+        try:
+            if index < len(self._operators):
+                self._refuse_breaking([*self._operators[:index], operator, *self._operators[index:]], who)
+            run_added(self, (operator,))
         except BaseException:
             for text, (name, _) in numbers.items(): del self._constants[name], self._numbers[text]
             raise

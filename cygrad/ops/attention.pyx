@@ -422,8 +422,8 @@ def scaled_dot_product_attention(query: Data, key: Data, value: Data, attn_mask:
         return attended(ATTENTION if p == 0 else WITH_DROPOUT, q, k, v, mask, attributes)
     source = given_or_default(generator)
     blocks = math.prod(q.shape[:-1]) * ((k.shape[-2] + 3) // 4)
-    attributes = Attending(is_causal, mask is not None, factor, p, source.key, 0, has_heads_last(q))
-    draw_for(source, blocks, attributes, &attributes.counter)
+    attributes = Attending(is_causal, mask is not None, factor, p, 0, 0, has_heads_last(q))
+    draw_for(source, blocks, attributes, &attributes.key, &attributes.counter)
     try: return attended(WITH_DROPOUT, q, k, v, mask, attributes)
     except:
         give_back(source, attributes.counter, blocks)
@@ -477,8 +477,8 @@ cdef Tensor attend_as(Operator op, query, key, value, attn_mask, bint causal, sc
     if mask is not None: inputs.append(mask)
     if not isinstance(seed, Generator):
         return apply_list(op, inputs, Attending(causal, mask is not None, factor, p, seed, counter, last))
-    a = Attending(causal, mask is not None, factor, p, (<Generator>seed).key, 0, last)
-    draw_for(<Generator>seed, math.prod(q[:-1]) * ((k[-2] + 3) // 4), a, &a.counter)
+    a = Attending(causal, mask is not None, factor, p, 0, 0, last)
+    draw_for(<Generator>seed, math.prod(q[:-1]) * ((k[-2] + 3) // 4), a, &a.key, &a.counter)
     return apply_list(op, inputs, a)
 
 

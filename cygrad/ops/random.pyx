@@ -115,8 +115,8 @@ def dropout(x: Data, p: float = 0.5, generator: Generator | None = None) -> Tens
         return apply1(DROPOUT_IDENTITY, t, None) if flags().recording and is_tracked(t) else t
     blocks = kernel.mask_blocks(t.layout.size)
     d = Draw.__new__(Draw)
-    d.p, d.key = chance, source.key
-    draw_for(source, blocks, d, &d.counter)
+    d.p = chance
+    draw_for(source, blocks, d, &d.key, &d.counter)
     try:
         return apply1(DROPOUT, t, d)
     except:

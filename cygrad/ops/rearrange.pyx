@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t
 
 from cygrad.core.graph.construct cimport fresh
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.interop.numpy cimport window
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.kernels.array cimport INT64, is_floating
@@ -66,7 +67,7 @@ def repeat(x: Data, repeats: Data, axis: int | None = None) -> Tensor:
     given = ensure_tensor(repeats)
     if given.layout.size and is_floating(given.dtype):
         raise TypeError(f"repeat: repeats must be integers, got {described(repeats)}")
-    counts = given.tolist()
+    counts = given.tolist() if repeats is given else window(given, True).tolist()
     many = isinstance(counts, list) and len(counts) != 1
     for c in counts if isinstance(counts, list) else [counts]: lay.read_integer("repeat", "repeats", c, 0)
     if many:

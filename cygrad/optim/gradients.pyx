@@ -9,7 +9,7 @@ from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.gradient_slice cimport check_range
 from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of, ready
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace, refuse_trace
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, leaf_step, refuse_trace
 from cygrad.core.store.buffer cimport WORKSPACE, allocate, drop
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
@@ -101,11 +101,15 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
         t.settle(leaf)
         if updates: t.before_write(p.tensor.buffer)
         elif leaf.grad is not None: t.before_write(leaf.grad.buffer)
+    settle_others(t, parameters, found)
     note("solver", (solver, name, arguments, [(p.tensor, gradient_item(<Leaf>node_of(p.tensor))) for p, _ in found]))
     if t.purpose == PREPARING:
         s = CallStep.__new__(CallStep)
         s.take(0, 0)
         s.name, s.function, s.arguments = name, getattr(solver, name), arguments
+        for p, _ in found:
+            leaf = <Leaf>node_of(p.tensor)
+            if leaf.grad is not None: t.use(leaf.grad.buffer)
         t.emit(s)
     for p, _ in found:
         leaf = <Leaf>node_of(p.tensor)
@@ -114,6 +118,20 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
             leaf.fresh = False
         elif leaf.grad is not None: leaf.grad.buffer.version += 1
     return True
+
+
+cdef int settle_others(Trace t, dict parameters, list found) except -1:
+    """Before a call of a solver: the parameters that the program has changed, but no pass has reached, must not be
+    fresh when it runs. A pass must not reach the others later, since their gradients would be there at the next run."""
+    cdef Parameter p
+    cdef Leaf leaf
+    cdef set seen = {id(p) for p, _ in found}
+    for p in parameters.values():
+        if id(p) in seen or not is_variable(p.tensor): continue
+        leaf = <Leaf>node_of(p.tensor)
+        if <size_t><void*>leaf in t.remembered: leaf_step(leaf, False)
+        else: t.early.add(<size_t><void*>leaf)
+    return 0
 
 
 cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except -1:

@@ -16,7 +16,7 @@ from warnings import warn
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
-from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.graph.trace cimport lists_calls, refuse_trace
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
@@ -36,6 +36,12 @@ from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
 from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed, solver_text
 from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
+
+
+cdef int refuse_in_capture(str what) except -1:
+    """Raise RuntimeError if the program that becomes a net would change the solver itself."""
+    if lists_calls(): refuse_trace(f"{what} of a solver")
+    return 0
 
 
 @cython.binding(False)
@@ -79,6 +85,7 @@ cdef class Solver:
 
     def _start(self, first, dict settings, *, params=None, betas=None, weight_decay=None, **rate):
         """Set the settings of a constructor. `first` is its first argument: the learning rate, or the parameters."""
+        if lists_calls(): refuse_trace("making a solver")
         cdef Rule rule = OPERATORS[self._rule(settings)]
         cdef Group base = self.base
         cdef int i
@@ -133,6 +140,7 @@ cdef class Solver:
         cdef dict made = {} if reset else dict(self.parameters)
         cdef list groups = [] if reset else list(self.groups)
         cdef Group group
+        refuse_in_capture("set_parameters()")
         for names, settings in each_group("set_parameters", parameters, len(made)):
             group = self.base if settings is None else group_from(self.base, self.lr, self.pending, settings)
             if group not in groups: groups.append(group)
@@ -146,6 +154,7 @@ cdef class Solver:
         set_learning_rate() keeps the ratio of the group's rate to the solver's. Raises as set_parameters does; then
         nothing has changed."""
         cdef dict made = dict(self.parameters)
+        refuse_in_capture("add_param_group()")
         if not isinstance(param_group, dict):
             raise TypeError(f"add_param_group takes a dict with \"params\", got {type(param_group).__name__}")
         [(names, settings)] = each_group("add_param_group", [param_group], len(made))
@@ -172,11 +181,13 @@ cdef class Solver:
     def remove_parameters(self, keys):
         """Remove the parameters of these names, a list or one name, and their states. Other names are ignored. Raises
         TypeError for what is not a string."""
+        refuse_in_capture("remove_parameters()")
         names = removed(keys)
         self.parameters = {name: p for name, p in self.parameters.items() if name not in names}
 
     def clear_parameters(self):
         """Remove all parameters and their states, and all groups."""
+        refuse_in_capture("clear_parameters()")
         self.parameters, self.groups = {}, [self.base]
 
     @property
@@ -192,6 +203,7 @@ cdef class Solver:
     def _write_group(self, Group group, key, value):
         """Assign to a group of param_groups."""
         cdef double x
+        if flags().trace != NULL: refuse_trace("an assignment to param_groups")
         if key not in ASSIGNED:
             raise ValueError(f"a group has {', '.join(ASSIGNED)} to assign, not {described(key)}")
         x = not_negative(key, value)
@@ -340,7 +352,8 @@ cdef class Solver:
         decay. Raises TypeError or ValueError unless the rate is a number of at least 0, RuntimeError for an incomplete
         gradient, InplaceError for one with a graph; then nothing has changed."""
         cdef double value = not_negative("rate", rate)
-        if is_traced(self, self.parameters, "weight_decay", None, (rate,)): return
+        written = {} if self.fuses else self.parameters     # (the parameters whose gradients change now)
+        if is_traced(self, written, "weight_decay", None, (rate,)): return
         if not self.fuses:
             gradients.decay(self.parameters, value)
             return
@@ -404,6 +417,7 @@ cdef class Solver:
         cdef Array a
         if not self.parameters:
             raise RuntimeError("set_states: this solver has no parameters; call set_parameters() first")
+        if flags().trace != NULL: refuse_trace("set_states()")
         checked = checked_states(state_names(self), self.get_states(), states)
         for pstate, _ in checked.values():
             for given in pstate.values(): data_of(<Tensor>given)
@@ -426,6 +440,7 @@ cdef class Solver:
         are those of the saved solver, bit for bit. A fused weight_decay() that waits for an update is dropped. Raises
         ValueError unless class, names, groups and all settings that cannot be assigned (betas, eps, momentum, ...) are
         those of the solver, else as set_states does; then nothing has changed."""
+        if flags().trace != NULL: refuse_trace("load_state_dict() of a solver")
         files.load_state_dict(self, state_dict)
 
     def save_states(self, path):

@@ -71,23 +71,26 @@ cdef int remember_generator(Generator g) except -1:
 
 
 cdef class DrawStep(Step):
-    """Takes the next blocks for a random operator, in whose attributes it writes the number of the first."""
+    """Takes the next blocks for a random operator, in whose attributes it writes the key and the number of the
+    first."""
     cdef Generator generator
     cdef object attributes
     cdef uint64_t blocks
+    cdef uint64_t* key
     cdef uint64_t* at
 
     cdef int run(self) except -1:
-        self.at[0] = self.generator.counter
+        self.key[0], self.at[0] = self.generator.key, self.generator.counter
         self.generator.counter += self.blocks
         return 0
 
 
-cdef int draw_for(Generator g, uint64_t blocks, object attributes, uint64_t* at) except -1:
-    """Take the next `blocks` blocks and write the number of the first to `at`, a field of an operator's attributes. A
-    program takes blocks again whenever it runs."""
+cdef int draw_for(Generator g, uint64_t blocks, object attributes, uint64_t* key, uint64_t* at) except -1:
+    """Take the next `blocks` blocks. Write the generator's key and the number of the first to `key` and `at`, fields of
+    an operator's attributes. A program takes blocks again whenever it runs."""
     cdef Trace t = preparing(flags())
     cdef DrawStep s
+    key[0] = g.key
     if t is None:
         at[0] = draw(g, blocks)
         return 0
@@ -97,7 +100,7 @@ cdef int draw_for(Generator g, uint64_t blocks, object attributes, uint64_t* at)
     note("draw", (g, attributes))
     s = DrawStep.__new__(DrawStep)
     s.take(0, 0)
-    s.name, s.generator, s.attributes, s.blocks, s.at = "draw", g, attributes, blocks, at
+    s.name, s.generator, s.attributes, s.blocks, s.key, s.at = "draw", g, attributes, blocks, key, at
     return t.emit(s)
 
 

@@ -77,6 +77,7 @@ cdef class Trace:
     cdef object source                  # where the program is, as set_source() says
     cdef int split                      # the step before which the program can stop, or -1
     cdef list inside                    # the Leafs of variables that the program has made and that have gradients
+    cdef set early                      # addresses of Leafs of solvers that were called before a pass reached them
     cdef set roles                      # addresses of Leafs whose grad_req has changed
     cdef list calls                     # what operators were called, for a net; None: not wanted
     cdef bint lists                     # `calls` is wanted (it is None during a backward pass)
@@ -85,9 +86,11 @@ cdef class Trace:
     cdef Tensor into                    # the next operation that reads this tensor first writes to it; None: none does
     cdef void* write                    # run_into() of core/execute/inplace.pyx, which that calls
     cdef int recording, training        # the thread's flags before
+    cdef void* pack                     # the thread's saved_tensors_hooks before
     cdef size_t peak, earlier_peak      # of the memory, before
 
     cdef Life* new_life(self, size_t nbytes) except NULL
+    cdef void use(self, const Buffer* b) noexcept
     cdef int new_storage(self, int kind, Tensor tensor, Leaf leaf, key) except -1
     cdef int storage_on(self, Buffer* b) except -1
     cdef int gradient_storage(self, Leaf leaf) except -1
@@ -118,6 +121,7 @@ cdef int gather_step(Flags* f, str name, const Array* x, Buffer* source, Buffer*
 cdef int zeros_step(Flags* f, Buffer* b) except -1
 cdef int leaf_step(Leaf leaf, bint fresh) except -1
 cdef int touch_leaf(Leaf leaf) except -1
+cdef bint lists_calls() noexcept
 
 
 cdef bint has_values(const Array* a) noexcept nogil

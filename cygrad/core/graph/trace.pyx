@@ -88,9 +88,7 @@ cdef class Step:
         p.at = at
         p.offset = at[0] - b.data
         p.life = (<Life*>b.home).number if virtual else -1
-        if virtual:
-            (<Life*>b.home).last_use = t.clock
-            if (<Life*>b.home).first_use < 0: (<Life*>b.home).first_use = t.clock
+        t.use(b)
         p.storage = -1 if virtual else t.storage_on(b)
         self.n_pointers += 1
         return 0
@@ -138,6 +136,13 @@ cdef class Trace:
         self.steps.append(s)
         self.clock += 1
         return 0
+
+    cdef void use(self, const Buffer* b) noexcept:
+        """Register that the next step uses a buffer."""
+        cdef Life* life = <Life*>b.home
+        if not b.flags & VIRTUAL or life == NULL: return
+        life.last_use = self.clock
+        if life.first_use < 0: life.first_use = self.clock
 
     cdef int new_storage(self, int kind, Tensor tensor, Leaf leaf, key) except -1:
         cdef Storage s = Storage.__new__(Storage)
@@ -424,10 +429,18 @@ cdef int leaf_step(Leaf leaf, bint fresh) except -1:
     cdef Trace t = preparing(flags())
     cdef LeafStep s
     if t is None or not t.has_outside(leaf): return 0
+    if fresh and <size_t><void*>leaf in t.early:
+        refuse_trace("a method of a solver that precedes the backward pass of its gradients")
     s = LeafStep.__new__(LeafStep)
     s.take(0, 0)
     s.name, s.leaf, s.fresh = ".grad", leaf, fresh
     return t.emit(s)
+
+
+cdef bint lists_calls() noexcept:
+    """Whether this thread traces a program that becomes a net."""
+    cdef Flags* f = flags()
+    return f.trace != NULL and (<Trace>f.trace).lists
 
 
 # ---- begin and end ---------------------------------------------------------------------------------------------------
@@ -447,9 +460,11 @@ cdef Trace begin_trace(int purpose):
     t.purpose, t.split = purpose, -1
     t.steps, t.storages, t.storage_of, t.remembered, t.undo = [], [], {}, {}, []
     t.replaced, t.of_none, t.empty_rows, t.with_rows, t.roles, t.inside = [], {}, {}, set(), set(), []
+    t.early = set()
     lock.acquire()                                  # (nothing below can fail)
     t.recording, t.training, t.peak, t.earlier_peak = f.recording, f.training, counters.peak, earlier_peak()
-    f.trace, f.recording, f.values = <void*>t, False, 0
+    t.pack = f.pack
+    f.trace, f.recording, f.values, f.pack = <void*>t, False, 0, NULL
     set_tracing(True)
     return t
 
@@ -467,7 +482,7 @@ cdef int end_trace(Trace t) except -1:
         t.remembered, t.replaced, t.empty_rows, t.inside = {}, [], {}, []
     finally:
         f.trace, f.values = NULL, 0
-        f.recording, f.training = t.recording, t.training
+        f.recording, f.training, f.pack = t.recording, t.training, t.pack
         set_tracing(False)
         for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)

@@ -238,7 +238,7 @@ def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: npt.DTypeLike
     columns = rows if n_cols is None else lay.read_integer("eye", "n_cols", n_cols)
     what = f"eye: {rows} rows of {columns} are {rows * columns} numbers"
     for n in (rows, columns, rows * columns): check_size(n, what)
-    cdef Tensor t = zeros((rows, columns), dtype=dtype)
+    cdef Tensor t = full((rows, columns), 0, DTYPES[default_dtype()] if dtype is None else dtype)
     k = max(-rows, min(lay.read_integer("eye", "k", k), columns))
     first, n = (k, min(rows, columns - k)) if k >= 0 else (-k * columns, min(rows + k, columns))
     if n > 0: window(t, True).reshape(-1)[first:first + (n - 1) * (columns + 1) + 1:columns + 1] = 1

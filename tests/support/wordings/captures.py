@@ -32,6 +32,11 @@ def by_solver():
     Net.capture(step, cg.ones(3))
 
 
+def with_a_pass(x):
+    with cg.record(): loss = (x * VARIABLE).sum()
+    loss.backward()
+
+
 def without_solver():
     net = Net("small")
     net.add_operator("solver", ["x"], "x", solver="solver", method="scale_grad", arguments=(1.0,))
@@ -151,6 +156,10 @@ CASES = [
     (lambda: Reader(Net("small"), [], {}).call_of(type(ROWS["exp"].operator)(), None, 1), RuntimeError,
      "capture: exp cannot be captured: arguments_of: the operator exp is not in the table of operators, so no net can "
      "name it"),
+    (with_globals(lambda: Net.capture(with_a_pass, cg.ones(3)).insert_operator(1, "cos", "x", "y")), RuntimeError,
+     "Net.insert_operator: the backward pass that begins at operator 2 of net with_a_pass writes .grad, and is for all "
+     "operators before it as they are; change the function and capture it again, or change the net before "
+     "add_gradient_operators()"),
     (by_solver, RuntimeError, "capture: update() of a solver with hooks cannot be captured"),
     (with_globals(lambda: Net.capture(with_rows, cg.ones(3))), RuntimeError,
      "capture: the row-sparse gradient of parameter cannot be captured"),
