@@ -109,8 +109,10 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
         s.name, s.function, s.arguments = name, getattr(solver, name), arguments
         for p, _ in found:
             leaf = <Leaf>node_of(p.tensor)
-            if leaf.grad is not None: t.use(leaf.grad.buffer)
+            t.use_gradient(leaf)
         t.emit(s)
+        if not updates:
+            for p, _ in found: t.take_back(<Leaf>node_of(p.tensor))
     for p, _ in found:
         leaf = <Leaf>node_of(p.tensor)
         if updates:

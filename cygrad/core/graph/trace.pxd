@@ -36,6 +36,7 @@ cdef class Storage:
     cdef Leaf leaf          # of a GRADIENT
     cdef list lives         # the numbers of the lives that are placed in it
     cdef int writes         # the number of steps that write to it
+    cdef int last_use       # the last step that uses it, not through a life; -1: none
     cdef bytes initial      # of a CONSTANT that is written: what each run begins with
     cdef char* address      # as the steps have it; NULL: not set yet
 
@@ -91,6 +92,8 @@ cdef class Trace:
 
     cdef Life* new_life(self, size_t nbytes) except NULL
     cdef void use(self, const Buffer* b) noexcept
+    cdef int use_gradient(self, Leaf leaf) except -1
+    cdef int take_back(self, Leaf leaf) except -1
     cdef int new_storage(self, int kind, Tensor tensor, Leaf leaf, key) except -1
     cdef int storage_on(self, Buffer* b) except -1
     cdef int gradient_storage(self, Leaf leaf) except -1

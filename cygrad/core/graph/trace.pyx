@@ -24,6 +24,7 @@ from threading import Lock
 cdef enum:
     LARGE = 32768           # elements, as LARGE_WORK of core/execute/executor.pxd
 
+cdef driver.Loop* copy_loop = driver.find("copy")
 cdef uintptr_t FIRST_ADDRESS = <uintptr_t>1 << 55   # of virtual memory. No system maps memory there.
 cdef uintptr_t cursor = FIRST_ADDRESS
 cdef object lock = Lock()           # of the only open trace: traces set aside gradients that threads may share
@@ -90,6 +91,7 @@ cdef class Step:
         p.life = (<Life*>b.home).number if virtual else -1
         t.use(b)
         p.storage = -1 if virtual else t.storage_on(b)
+        if not virtual: (<Storage>t.storages[p.storage]).last_use = t.clock
         self.n_pointers += 1
         return 0
 
@@ -144,9 +146,16 @@ cdef class Trace:
         life.last_use = self.clock
         if life.first_use < 0: life.first_use = self.clock
 
+    cdef int use_gradient(self, Leaf leaf) except -1:
+        """Register that the next step uses a .grad that settle() has put in its place."""
+        if leaf.grad is not None: self.use(leaf.grad.buffer)
+        (<Storage>self.storages[self.gradient_storage(leaf)]).last_use = self.clock
+        return 0
+
     cdef int new_storage(self, int kind, Tensor tensor, Leaf leaf, key) except -1:
         cdef Storage s = Storage.__new__(Storage)
         s.kind, s.tensor, s.leaf, s.number, s.lives = kind, tensor, leaf, len(self.storages), []
+        s.last_use = -1
         self.storages.append(s)
         self.storage_of[key] = s.number
         return s.number
@@ -301,14 +310,33 @@ cdef class Trace:
             return 0
         return self.emit(copy_to(self, number, leaf, grad))
 
+    cdef int take_back(self, Leaf leaf) except -1:
+        """After a step that writes to a .grad: if settle() has copied the gradient there, copy it back."""
+        cdef Tensor grad = leaf.grad, t
+        cdef Array a[2]
+        cdef Buffer* b[2]
+        cdef Life* life
+        cdef int number = self.gradient_storage(leaf)
+        if grad is None or not grad.buffer.flags & VIRTUAL or grad.buffer.home == NULL: return 0
+        if (<Life*>grad.buffer.home).storage == number: return 0
+        life = self.new_life(leaf.layout.size * itemsize(leaf.dtype))
+        life.storage = number
+        (<Storage>self.storages[number]).lives.append(life.number)
+        t = shell()
+        fill(t, new_virtual(life, OTHER), lay.dense_like(leaf.layout), leaf.dtype)
+        a[0], b[0] = virtual_array(t), t.buffer
+        a[1], b[1] = virtual_array(grad), grad.buffer
+        return loop_step(flags(), ".grad", <void*>copy_loop, a, b, 2)
+
     cdef list changed_leaves(self):
         """The accumulators of variables from outside whose gradients have changed."""
         return [(<LeafUndo>u).leaf for u in self.undo
                 if isinstance(u, LeafUndo) and self.has_outside((<LeafUndo>u).leaf)]
 
     cdef bint is_free(self, Storage s, const Life* life):
-        """Whether every other life in the storage has ended before the first use of `life`."""
+        """Whether the storage is not used after the first use of `life`, nor any other life in it."""
         cdef Life* other
+        if s.last_use >= life.first_use: return False
         for k in s.lives:
             other = self.lives[<int>k]
             if other.buffer != NULL or other.last_use >= life.first_use: return False
@@ -365,12 +393,20 @@ cdef class LeafStep(Step):
         return 0
 
 
-cdef int set_storage(Step s, char** at, int number) noexcept:
+cdef int set_storage(Trace t, Step s, char** at, int number) except -1:
     """Register an address that is the start of a storage."""
+    (<Storage>t.storages[number]).last_use = t.clock
     cdef Pointer* p = &s.pointers[s.n_pointers]
     p.at, p.life, p.storage, p.offset = at, -1, number, 0
     s.n_pointers += 1
     return 0
+
+
+cdef Array virtual_array(Tensor t) noexcept:
+    """The elements of a tensor in virtual memory."""
+    cdef Array a
+    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
+    return a
 
 
 cdef Step zero_step(Trace t, int number, Leaf leaf):
@@ -378,7 +414,7 @@ cdef Step zero_step(Trace t, int number, Leaf leaf):
     cdef ZeroStep s = ZeroStep.__new__(ZeroStep)
     s.take(1, 0)
     s.name, s.nbytes, s.data = "zero_grad", leaf.layout.size * itemsize(leaf.dtype), NULL
-    set_storage(s, &s.data, number)
+    set_storage(t, s, &s.data, number)
     return s
 
 
@@ -390,7 +426,7 @@ cdef Step copy_to(Trace t, int number, Leaf leaf, Tensor grad):
     s.source.data = grad.buffer.data + grad.layout.offset * itemsize(grad.dtype)
     s.source.layout, s.source.dtype = s.hold(grad.layout), grad.dtype
     s.point(t, &s.source.data, grad.buffer)
-    set_storage(s, &s.target, number)
+    set_storage(t, s, &s.target, number)
     return s
 
 
