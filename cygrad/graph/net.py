@@ -245,7 +245,8 @@ class Net(Edits):
 
         Raises RuntimeError, which names it, for what a run would not repeat: item(), bool() and numpy() of a tensor,
         shapes that depend on values, hooks, an autograd.Function, attach_grad(), an assignment to .grad other than
-        None, setting the state of a generator, and reading a .grad that no captured pass has written."""
+        None, setting the state of a generator, changing the parameters, groups or states of a solver, an update before
+        the pass whose gradients it reads, and reading a .grad that no captured pass has written."""
         from cygrad.graph.capture import capture
 
         return capture(f, examples, name, names, arguments)

@@ -48,6 +48,17 @@ def a_result_between_backward_and_clipping(w, x):
     w.solver.update()
 
 
+def a_gradient_in_memory_from_before_the_update(w, x):
+    w.solver.zero_grad()
+    h = x * 2
+    recorded(lambda: (w.a * w.b).square().mean()).backward()
+    w.solver.update()
+    recorded(lambda: (w.a * w.b * h).sum()).backward()
+    del h
+    w.solver.clip_grad_by_global_norm(0.5)
+    w.solver.update()
+
+
 def a_parameter_that_is_frozen_for_one_update(w, x):
     w.solver.zero_grad()
     recorded(lambda: (w.a * w.b * x).sum()).backward()
@@ -69,7 +80,7 @@ def gradients_zeroed_before_the_update(w, x):
                                     lambda: cg.optim.Adam(0.1)], ids=["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("f", [
     a_result_between_backward_and_update, a_result_between_backward_and_clipping,
-    a_parameter_that_is_frozen_for_one_update, gradients_zeroed_before_the_update,
+    a_gradient_in_memory_from_before_the_update, a_parameter_that_is_frozen_for_one_update, gradients_zeroed_before_the_update,
 ], ids=lambda f: f.__name__)
 def test_a_step_moves_the_parameters_as_eager_code_does(f, solver):
     ours, theirs = Trained(solver), Trained(solver)

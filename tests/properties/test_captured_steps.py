@@ -1,5 +1,6 @@
 """Random training steps captured as nets, run on other inputs, and compared with eager code bit for bit: several
-backward passes, gradients as values, detached tensors, writes that are not recorded, draws, calls of a solver between passes.
+backward passes, gradients as values, detached tensors, writes that are not recorded, draws, calls of a solver between
+passes.
 
 CYGRAD_PROGRAMS is the number of steps (300). `make test-all` takes 10,000."""
 
@@ -34,6 +35,7 @@ class Step:
         self.buffer, self.generator = cg.tensor(rng.normal(size=SHAPE).astype("f4")), cg.random.Generator(seed)
         self.solver = chance.choice([*SOLVERS, lambda rate: None])(0.05)
         if self.solver is not None: self.solver.set_parameters([self.w, self.u])
+        self.clips = chance.random() < 0.5
 
     def state(self):
         kept = [x.detach().numpy().copy() for x in (self.w, self.u, self.buffer, self.w.grad, self.u.grad)]
@@ -49,7 +51,9 @@ class Step:
         for kind, a, b in self.kinds:
             made = getattr(self, kind)(self.pick(a), self.pick(b), b)
             if made is not None: self.values.append(made)
-        if self.solver is not None: self.solver.update()
+        if self.solver is not None:
+            if self.clips: self.solver.clip_grad_by_global_norm(1.0)
+            self.solver.update()
         results = self.results
         del self.values, self.results
         return results
