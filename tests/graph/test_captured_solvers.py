@@ -50,11 +50,10 @@ def a_result_between_backward_and_clipping(w, x):
 
 def a_gradient_in_memory_from_before_the_update(w, x):
     w.solver.zero_grad()
-    h = x * 2
+    made = [x * 2]
     recorded(lambda: (w.a * w.b).square().mean()).backward()
     w.solver.update()
-    recorded(lambda: (w.a * w.b * h).sum()).backward()
-    del h
+    recorded(lambda: (w.a * w.b * made.pop()).sum()).backward()
     w.solver.clip_grad_by_global_norm(0.5)
     w.solver.update()
 
@@ -80,7 +79,8 @@ def gradients_zeroed_before_the_update(w, x):
                                     lambda: cg.optim.Adam(0.1)], ids=["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("f", [
     a_result_between_backward_and_update, a_result_between_backward_and_clipping,
-    a_gradient_in_memory_from_before_the_update, a_parameter_that_is_frozen_for_one_update, gradients_zeroed_before_the_update,
+    a_gradient_in_memory_from_before_the_update, a_parameter_that_is_frozen_for_one_update,
+    gradients_zeroed_before_the_update,
 ], ids=lambda f: f.__name__)
 def test_a_step_moves_the_parameters_as_eager_code_does(f, solver):
     ours, theirs = Trained(solver), Trained(solver)
@@ -90,6 +90,41 @@ def test_a_step_moves_the_parameters_as_eager_code_does(f, solver):
         workspace.run(net)
         f(theirs, cg.tensor(GIVEN * np.float32(scale)))
         assert ours.state() == theirs.state()
+
+
+def test_a_parameter_that_no_pass_reaches_keeps_its_none():
+    w, other = (cg.tensor(GIVEN).requires_grad_() for _ in range(2))
+    solver = cg.optim.Sgd([w, other], lr=0.5)
+
+    def f(x):
+        solver.zero_grad()
+        recorded(lambda: (w * x).sum()).backward()
+        solver.update()
+
+    net, workspace = Net.capture(f, GIVEN), Workspace()
+    workspace.feed("x", GIVEN)
+    for k in range(3):
+        workspace.run(net)
+        assert other.grad is None and w.tolist() == [0.5 - 0.5 * k, 1 - k, 1.5 - 1.5 * k]
+    recorded(lambda: other.sum()).backward()
+    workspace.run(net)
+    assert other.grad.tolist() == [0, 0, 0] and not other.fresh_grad and other.tolist() == GIVEN.tolist()
+    other.grad = None
+    workspace.run(net)
+    assert other.grad is None
+
+
+def test_a_gradient_that_is_zeroed_after_its_pass_is_zeros():
+    w = cg.tensor(GIVEN).requires_grad_()
+
+    def f(x):
+        recorded(lambda: (w * x).sum()).backward()
+        w.zero_grad()
+
+    net, workspace = Net.capture(f, GIVEN), Workspace()
+    workspace.feed("x", GIVEN)
+    workspace.run(net)
+    assert w.grad.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("fresh", [False, True])

@@ -259,6 +259,7 @@ cdef class Program:
                 p = &s.pointers[k]
                 number = t.lives[p.life].storage if p.life >= 0 else p.storage
                 i = arena if number < 0 else number
+                if number >= 0 and not s.zeroes: (<Storage>self.storages[number]).in_use = True
                 self.spots[next_spot[i]].at = p.at
                 self.spots[next_spot[i]].offset = p.offset + (self.intervals[p.life].offset if number < 0 else 0)
                 next_spot[i] += 1
@@ -351,6 +352,10 @@ cdef class Program:
         for s in self.varying:
             if s.kind != GRADIENT or not self.uses(s): continue
             g = s.leaf.grad
+            if g is None and not s.in_use:          # (it stays None)
+                s.address = NULL
+                self.point(s.number, NULL)
+                continue
             if g is None or is_tracked(g):
                 g = zeros_like(s.tensor, OTHER)
                 put_grad(s.leaf, g)

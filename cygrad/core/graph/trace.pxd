@@ -36,6 +36,7 @@ cdef class Storage:
     cdef Leaf leaf          # of a GRADIENT
     cdef list lives         # the numbers of the lives that are placed in it
     cdef int writes         # the number of steps that write to it
+    cdef bint in_use        # by a pass, or by steps that do more than fill it with zeros
     cdef int last_use       # the last step that uses it, not through a life; -1: none
     cdef bytes initial      # of a CONSTANT that is written: what each run begins with
     cdef char* address      # as the steps have it; NULL: not set yet
@@ -46,6 +47,7 @@ cdef class Step:
     cdef Pointer* pointers
     cdef const Layout** layouts         # references
     cdef int n_pointers, n_layouts
+    cdef bint zeroes        # it fills memory with zeros, unless the address is NULL
     cdef readonly str name  # of the operator, for errors
     cdef str within         # the composed function that called it, or None
     cdef readonly object source     # Trace.source at that time

@@ -358,7 +358,7 @@ cdef class ZeroStep(Step):
     cdef size_t nbytes
 
     cdef int run(self) except -1:
-        memset(self.data, 0, self.nbytes)
+        if self.data != NULL: memset(self.data, 0, self.nbytes)
         return 0
 
 
@@ -413,6 +413,7 @@ cdef Step zero_step(Trace t, int number, Leaf leaf):
     """A step that fills the .grad of a variable with zeros."""
     cdef ZeroStep s = ZeroStep.__new__(ZeroStep)
     s.take(1, 0)
+    s.zeroes = True
     s.name, s.nbytes, s.data = "zero_grad", leaf.layout.size * itemsize(leaf.dtype), NULL
     set_storage(t, s, &s.data, number)
     return s
@@ -467,6 +468,7 @@ cdef int leaf_step(Leaf leaf, bint fresh) except -1:
     if t is None or not t.has_outside(leaf): return 0
     if fresh and <size_t><void*>leaf in t.early:
         refuse_trace("a method of a solver that precedes the backward pass of its gradients")
+    if fresh: (<Storage>t.storages[t.gradient_storage(leaf)]).in_use = True
     s = LeafStep.__new__(LeafStep)
     s.take(0, 0)
     s.name, s.leaf, s.fresh = ".grad", leaf, fresh
@@ -574,6 +576,7 @@ cdef int zeros_step(Flags* f, Buffer* b) except -1:
     if t is None: return 0
     s = ZeroStep.__new__(ZeroStep)
     s.take(1, 0)
+    s.zeroes = True
     s.name, s.nbytes, s.data = "zeros", b.nbytes, b.data
     s.point(t, &s.data, b)
     return t.emit(s)
