@@ -1,8 +1,8 @@
-"""Networks as estimators of scikit-learn: Classifier and Regressor have fit, predict and score, and work in pipelines,
-grid searches and ensembles. They need scikit-learn: pip install "cygrad[sklearn]"."""
+"""Classifier and Regressor: networks as estimators of scikit-learn, with fit, predict and score, for its pipelines, grid
+searches and ensembles. They need scikit-learn 1.6 or newer: `pip install "cygrad[sklearn]"`."""
 
 try:
-    from sklearn.utils.validation import validate_data as _             # which 1.6 is the first to have
+    from sklearn.utils.validation import validate_data  # noqa: F401  1.6 is the first version that has it
 except ImportError as error:
     raise ImportError("cygrad.estimators needs scikit-learn 1.6 or newer, which is not installed: pip install "
                       "\"cygrad[sklearn]\"") from error

@@ -1,7 +1,11 @@
 """What Classifier and Regressor share: parameters, reading data, training and computing outputs."""
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,6 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 import cygrad as cg
 from cygrad.estimators.networks import drawing, make_network, make_solver
 from cygrad.estimators.training import Training, held_out_rows, settings_of, weighted
+from cygrad.nn import Module
+from cygrad.optim import Solver
 
 FLOATING = np.float64, np.float32                   # inputs of another dtype become float64
 ROWS = 4096                                         # that predict computes at a time, which bounds its memory
@@ -31,9 +37,13 @@ def learning(estimator):
 class NetworkEstimator(BaseEstimator):
     """The base of Classifier and Regressor. A subclass has `_loss`, a function of (outputs, target, weight)."""
 
-    def __init__(self, *, network=(100,), activation="relu", solver="Adam", learning_rate=None, weight_decay=None,
-                 batch_size=200, max_epochs=200, tolerance=1e-4, patience=10, early_stopping=False,
-                 validation_fraction=0.1, random_state=None, verbose=False):
+    def __init__(
+        self, *, network: Sequence[int] | Callable[[int, int], Module] = (100,),
+        activation: str | type[Module] = "relu", solver: str | Callable[..., Solver] = "Adam",
+        learning_rate: float | None = None, weight_decay: float | None = None, batch_size: int = 200,
+        max_epochs: int = 200, tolerance: float | None = 1e-4, patience: int = 10, early_stopping: bool = False,
+        validation_fraction: float = 0.1, random_state: Any = None, verbose: bool = False,
+    ):
         self.network, self.activation, self.solver = network, activation, solver
         self.learning_rate, self.weight_decay = learning_rate, weight_decay
         self.batch_size, self.max_epochs, self.tolerance, self.patience = batch_size, max_epochs, tolerance, patience

@@ -1,5 +1,9 @@
 """Classifier: a network that predicts classes, as an estimator of scikit-learn."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -46,7 +50,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
     __init__ = NetworkEstimator.__init__
     _loss = staticmethod(cross_entropy)
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Classifier:
         """Train a new network on X (n, n_features) and labels y (n,) of any kind. `sample_weight` (n,) multiplies the
         loss of each row; only the ratios count, and a row of weight 0 is left out. Returns the estimator. Raises
         ValueError or TypeError for data or parameters that cannot be used, ValueError if the loss becomes infinite or
@@ -58,7 +62,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             self._train(X, labels, weight, len(self.classes_))
         return self
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Classifier:
         """Train on each row once more, in batches. The first call makes the network and needs `classes`, all labels
         that will come; later calls continue with the solver's states, after fit with new ones. Returns the estimator.
         Raises as fit does, and ValueError for labels that are not in classes_."""
@@ -80,22 +84,22 @@ class Classifier(ClassifierMixin, NetworkEstimator):
             self._train_more(X, np.searchsorted(self.classes_, y), weight, len(self.classes_))
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray[Any, Any]:
         """The scores of the classes, (n, n_classes). Of two classes, the score of the second less that of the first,
         (n,)."""
         scores = self._outputs(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The most probable class of each row, (n,), with the dtype of classes_."""
         best = self._outputs(X).argmax(axis=1)      # (raises NotFittedError where there are no classes_)
         return self.classes_[best]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:
         """The probabilities of the classes, (n, n_classes), in the order of classes_."""
         return np.exp(self.predict_log_proba(X))
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray[Any, Any]:
         """The logarithms of the probabilities, (n, n_classes)."""
         scores = self._outputs(X)
         with cg.pause(): return cg.log_softmax(cg.asarray(scores), axis=1).numpy().copy()

@@ -1,5 +1,9 @@
 """Regressor: a network that predicts numbers, as an estimator of scikit-learn."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 from sklearn.base import RegressorMixin
 
@@ -48,7 +52,7 @@ class Regressor(RegressorMixin, NetworkEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Regressor:
         """Train a new network on X (n, n_features) and targets y (n,) or (n, n_outputs). `sample_weight` (n,)
         multiplies the loss of each row; only the ratios count, and a row of weight 0 is left out. Returns the
         estimator. Raises ValueError or TypeError for data or parameters that cannot be used, ValueError if the loss
@@ -59,7 +63,7 @@ class Regressor(RegressorMixin, NetworkEstimator):
             self._train(X, target, weight, self.n_outputs_)
         return self
 
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Regressor:
         """Train on each row once more, in batches. The first call makes the network; later calls continue with the
         solver's states, after fit with new ones. Returns the estimator. Raises as fit does, and ValueError for another
         number of outputs."""
@@ -81,7 +85,7 @@ class Regressor(RegressorMixin, NetworkEstimator):
                              f"{self.n_outputs_}; fit makes a new one")
         return ((rows - self._mean) / self._deviation).astype(X.dtype)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """The targets of the rows: (n,) or (n, n_outputs), as the y of fit, in the dtype of the training."""
         y = (self._outputs(X) * self._deviation + self._mean).astype(self._dtype)
         return y.ravel() if self._is_flat else y

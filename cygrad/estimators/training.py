@@ -93,8 +93,8 @@ class Training:
     def check(self, loss):
         """Raise ValueError for a loss that is not finite."""
         if math.isfinite(loss): return
-        raise ValueError(f"{self.owner}: the training diverged in epoch {len(self.losses) + 1}, its loss is not finite; "
-                         f"scale the inputs, for example with a StandardScaler, or choose a smaller learning_rate")
+        raise ValueError(f"{self.owner}: the loss of epoch {len(self.losses) + 1} is not finite; scale the inputs, for "
+                         f"example with a StandardScaler, or choose a smaller learning_rate")
 
     def evaluate(self, data):
         """The mean loss of held-out rows, in predict mode."""
