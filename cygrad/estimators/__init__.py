@@ -1,5 +1,5 @@
-"""Classifier and Regressor: networks as estimators of scikit-learn, with fit, predict and score, for its pipelines, grid
-searches and ensembles. They need scikit-learn 1.6 or newer: `pip install "cygrad[sklearn]"`."""
+"""Classifier and Regressor: networks as estimators of scikit-learn, with fit, predict and score, for its pipelines,
+grid searches and ensembles. They need scikit-learn 1.6 or newer: `pip install "cygrad[sklearn]"`."""
 
 try:
     from sklearn.utils.validation import validate_data  # noqa: F401  1.6 is the first version that has it

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 import cygrad as cg
 from cygrad.estimators.networks import drawing, make_network, make_solver
-from cygrad.estimators.training import Training, held_out_rows, settings_of, weighted
+from cygrad.estimators.training import Training, held_out_rows, settings_of, undone_on_error, weighted
 from cygrad.nn import Module
 from cygrad.optim import Solver
 
@@ -86,15 +85,16 @@ class NetworkEstimator(BaseEstimator):
         self.n_iter_ = len(training.losses)
 
     def _train_more(self, X, target, weight, n_outputs):
-        """partial_fit: train on each row once, with a copy of the network, which takes its place at the end."""
+        """partial_fit: train on each row once."""
         settings, first = settings_of(self), not hasattr(self, "network_")
         if first: network, solver, generator = self._start(X, n_outputs)
-        else: network, solver, generator = copy.deepcopy((self.network_, self._solver, self._generator))
+        else: network, solver, generator = self.network_, self._solver, self._generator
         if solver is None: solver = make_solver(self, network)
         training = Training(type(self).__name__, network, solver, self._loss, drawing(self, generator), settings,
                             generator)
-        loss = training.epoch(weighted(X, target, weight))
-        training.finish()
+        with undone_on_error(network, solver, generator):
+            loss = training.epoch(weighted(X, target, weight))
+            training.finish()
         if settings.verbose: print(f"{type(self).__name__}: partial_fit, loss {loss:.6g}")
         self._dtype, self.network_, self._solver, self._generator = X.dtype, network, solver, generator
         self.loss_curve_ = [loss] if first else [*self.loss_curve_, loss]

@@ -1,6 +1,7 @@
 """The training loop of the estimators: epochs of batches, and when to stop."""
 
 import math
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,6 +133,22 @@ class Training:
         self.network.zero_grad()
         for x in self.network.parameters():
             if not np.isfinite(x.detach().numpy()).all(): self.check(math.nan)
+
+
+@contextmanager
+def undone_on_error(network, solver, generator):
+    """A scope in which a network trains: an exception restores its parameters and buffers, the states of the solver and
+    the generator."""
+    values = {name: x.copy() for name, x in network.state_dict().items()}
+    states = {name: ({key: x.copy() for key, x in s.pstate.items()}, s.t) for name, s in solver.get_states().items()}
+    state = generator.state
+    try: yield
+    except BaseException:
+        network.zero_grad()
+        network.load_state_dict(values)
+        solver.set_states(states)
+        generator.state = state
+        raise
 
 
 def held_out_rows(owner, target, fraction, generator):
