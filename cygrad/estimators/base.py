@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class NetworkEstimator(BaseEstimator):
         if solver is None: solver = make_solver(self, network)
         training = Training(type(self).__name__, network, solver, self._loss, drawing(self, generator), settings,
                             generator)
-        with undone_on_error(network, solver, generator):
+        with nullcontext() if first else undone_on_error(network, solver, generator):
             loss = training.epoch(weighted(X, target, weight))
             training.finish()
         if settings.verbose: print(f"{type(self).__name__}: partial_fit, loss {loss:.6g}")
