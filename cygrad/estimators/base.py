@@ -50,17 +50,17 @@ class NetworkEstimator(BaseEstimator):
         self.random_state, self.verbose = random_state, verbose
 
     def _read(self, X, y, sample_weight, first, **checks):
-        """Checked (X, y, weights), in the dtype of the inputs; weights may be None."""
+        """Checked (X, y, weights); weights are float64, or None."""
         dtype = FLOATING if first else self._dtype
         X, y = validate_data(self, X, y, reset=first, dtype=dtype, **checks)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+            if not np.any(np.asarray(sample_weight)):
+                raise ValueError(f"{type(self).__name__}: sample_weight is zero for every row; at least one must be "
+                                 f"greater than zero")
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
             if (sample_weight < 0).any():
                 raise ValueError(f"{type(self).__name__}: sample_weight must not be negative; a row of weight 0 is "
                                  f"left out")
-            if not sample_weight.any():
-                raise ValueError(f"{type(self).__name__}: sample_weight is zero for every row; at least one must be "
-                                 f"greater than zero")
         return X, y, sample_weight
 
     def _start(self, X, n_outputs):

@@ -9,7 +9,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 import cygrad as cg
-from cygrad.core.errors import described
 from cygrad.estimators.base import NetworkEstimator, learning
 
 
@@ -76,8 +75,8 @@ class Classifier(ClassifierMixin, NetworkEstimator):
                 classes = np.unique(np.asarray(classes))
                 if first: self.classes_ = classes
                 elif not np.array_equal(classes, self.classes_):
-                    raise ValueError(f"Classifier: partial_fit has {described(classes)} as classes, which are not the "
-                                     f"classes_ of the first call, {described(self.classes_)}")
+                    raise ValueError(f"Classifier: partial_fit has other classes, {len(classes)}, than the "
+                                     f"{len(self.classes_)} in classes_; leave them out after the first call")
             if not np.isin(y, self.classes_).all():
                 raise ValueError("Classifier: y has labels that are not in classes_; the classes are those of fit, or "
                                  "of the first partial_fit")

@@ -53,7 +53,8 @@ def weighted(x, target, weight):
     if weight is not None:
         rows = np.flatnonzero(weight)
         x, target, weight = x[rows], target[rows], weight[rows]
-        weight = None if (weight == weight[0]).all() else (weight / weight.mean(dtype="float64")).astype(x.dtype)
+        weight = None if (weight == weight[0]).all() else weight / weight.max()
+        if weight is not None: weight = (weight / weight.mean()).astype(x.dtype)
     return Data(x, target, weight)
 
 
