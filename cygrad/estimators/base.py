@@ -17,7 +17,7 @@ from cygrad.estimators.training import Training, held_out_rows, settings_of, und
 from cygrad.nn import Module
 from cygrad.optim import Solver
 
-FLOATING = np.float64, np.float32                   # inputs of another dtype become float64
+FLOATING: Any = (np.float64, np.float32)            # inputs of another dtype become float64
 ROWS = 4096                                         # that predict computes at a time, which bounds its memory
 
 
@@ -35,6 +35,8 @@ def learning(estimator):
 
 class NetworkEstimator(BaseEstimator):
     """The base of Classifier and Regressor. A subclass has `_loss`, a function of (outputs, target, weight)."""
+
+    _loss: Any
 
     def __init__(
         self, *, network: Sequence[int] | Callable[[int, int], Module] = (100,),

@@ -47,7 +47,7 @@ class Classifier(ClassifierMixin, NetworkEstimator):
     n_features_in_, and feature_names_in_ for a DataFrame."""
 
     __init__ = NetworkEstimator.__init__
-    _loss = staticmethod(cross_entropy)
+    _loss: Any = staticmethod(cross_entropy)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Classifier:
         """Train a new network on X (n, n_features) and labels y (n,) of any kind. `sample_weight` (n,) multiplies the

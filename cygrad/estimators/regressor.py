@@ -45,7 +45,7 @@ class Regressor(RegressorMixin, NetworkEstimator):
     n_features_in_, and feature_names_in_ for a DataFrame."""
 
     __init__ = NetworkEstimator.__init__
-    _loss = staticmethod(squared_error)
+    _loss: Any = staticmethod(squared_error)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
