@@ -68,13 +68,13 @@ class Training:
             return loss(outputs, cg.asarray(target), None if weight is None else cg.asarray(weight))
 
         self.owner, self.network, self.settings, self.generator = owner, network, settings, generator
-        self.compute, self.batch = compute, None
-        self.solver = solver
+        self.solver, self.compute = solver, compute
         self.losses, self.held_out = [], []         # of each epoch
 
     def epoch(self, data):
-        """Train on each row once. Returns the mean loss. Batches have nearly the same size, so that none has a single
-        row, which batch normalization cannot use. One batch of all rows is not shuffled: its gradient is a sum."""
+        """Train on each row once. Returns the mean loss. The sizes of batches differ by one at most, because a last
+        batch of a single row has no variance for batch normalization. One batch of all rows is not shuffled: the order
+        of a sum does not matter."""
         n = len(data.x)
         n_batches = -(-n // self.settings.batch_size)
         if n_batches == 1: batches = [data]
