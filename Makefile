@@ -55,7 +55,7 @@ build: $(VENV)/has-test $(VENV)/built
 stubs: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py
 
-pages: $(VENV)/has-run $(VENV)/built
+pages: $(VENV)/has-sklearn $(VENV)/built
 	$(PY) tools/make_docs.py
 
 # The documentation site: out/docs/index.html. Warnings are errors, and so are unresolved references.

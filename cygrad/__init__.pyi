@@ -118,6 +118,7 @@ from cygrad.core.graph.gradient_slice import ensure_dense as ensure_dense
 from cygrad.ops.compare import equal as equal
 from cygrad.ops.functions import erf as erf
 from cygrad.ops.special import erfc as erfc
+from cygrad import estimators as estimators
 from cygrad.ops.functions import exp as exp
 from cygrad.ops.special import exp2 as exp2
 from cygrad.ops.shape import expand_dims as expand_dims
