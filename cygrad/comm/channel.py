@@ -109,8 +109,8 @@ class Channel:
         own = {"call": call, "options": list(options), "label": label, "arrays": list(arrays),
                "error": None if error is None else f"{type(error).__name__}: {error}"}
         ranks = [json.loads(text) for text in self.texts(json.dumps(own))]
-        if error is not None: raise error
-        raise difference(ranks)
+        try: raise error if error is not None else difference(ranks)
+        finally: error = None                       # (it refers to this frame)
 
 
 def difference(ranks):

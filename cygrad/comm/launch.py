@@ -4,6 +4,7 @@ after an exception that nobody catches."""
 import os
 import sys
 import threading
+import time
 import traceback
 
 from cygrad.core.errors import described
@@ -11,6 +12,7 @@ from cygrad.core.errors import described
 # What launchers set: hydra (MPICH, Intel MPI), Open MPI, PMIx (also under Slurm), MVAPICH.
 SIZES = "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"
 MARKS = *SIZES, "PMI_RANK", "PMIX_RANK"
+FORWARDED = 0.2                 # seconds in which the launcher forwards what was printed: MPICH 5 loses it at an abort
 
 
 def world():
@@ -67,5 +69,6 @@ class Abort:
         if hasattr(sys, "ps1") or os.getpid() != self.process or self.MPI.Is_finalized(): return
         try:
             for stream in (sys.stdout, sys.stderr): stream.flush()
+            time.sleep(FORWARDED)
         except Exception: traceback.print_exc()
         self.MPI.COMM_WORLD.Abort(1)

@@ -192,7 +192,9 @@ class AllReduceScope:
             rows = [Rows(own[k], np.maximum(table[:, k], 0), variables[k].shape,
                          (variables[k].shape, variables[k].dtype)) for k in sparse]
         except Exception as e: error = e
-        if not (table == DENSE).all() and self._table([], error) is None: return False
+        try:
+            if not (table == DENSE).all() and self._table([], error) is None: return False
+        finally: error = None                       # (it refers to this frame)
         divisor = self._channel.size if self.division else 1
         if stream is not None and (self._channel.size > 1 or self.scale_grad is not None):
             all_reduce_stream(self._channel, stream, self._space[variables[0].dtype], divisor, self.scale_grad)

@@ -103,7 +103,9 @@ class ShardedSolver:
         self._keys = next((k for k in map(json.loads, keys) if k is not None), [])
 
     def _agree(self, call, label="", arrays=(), error=None):
-        with self._channel.lock: self._channel.agree(call, (), label, arrays, error)
+        try:
+            with self._channel.lock: self._channel.agree(call, (), label, arrays, error)
+        finally: error = None                       # (it refers to this frame)
 
     def __repr__(self) -> str:
         n = len(self._parameters)
@@ -201,9 +203,25 @@ class ShardedSolver:
         parameters of this rank. Raises ValueError on all ranks, with nothing changed, if the ranks have reached other
         parameters. If an update fails on one rank, the others raise RuntimeError; parameters are equal on all ranks."""
         if not self._parameters: self.solver.update()           # (raises)
+        reached = self._reached()
+        with self._channel.lock, pause(train_mode=None): failed = self._update(reached, update_pre_hook, update_post_hook)
+        for name, x in reached.items():
+            if self._owner[name] != self.comm.rank: x.fresh_grad = False
+        try:
+            if failed is not None: raise failed
+        finally: failed = None
+        if not reached:
+            warnings.warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so "
+                          "nothing has changed; if you assigned a gradient, set fresh_grad = True on its variable",
+                          UserWarning, stacklevel=2)
+
+    def _reached(self):
+        return {name: x for name, x in self._parameters.items() if x.fresh_grad and x.grad is not None}
+
+    def _update(self, reached, before, after):
+        """Update, and exchange the new values. Returns what this rank raises afterwards, or None."""
         error = None
-        reached = {name: x for name, x in self._parameters.items() if x.fresh_grad and x.grad is not None}
-        with self._channel.lock, pause(train_mode=None):
+        try:
             try:
                 self._refuse_slices(reached)
                 exchange = Exchange(self._channel, [
@@ -213,24 +231,17 @@ class ShardedSolver:
                 f"{name!r}, {'reached' if name in reached else 'not reached'}" for name in self._parameters], error)
             try:
                 if any(self._owner[name] == self.comm.rank for name in reached):
-                    self.solver.update(update_pre_hook, update_post_hook)
+                    self.solver.update(before, after)
                 else: self.solver._drop_decay()
             except Exception as e: error = e
             exchange.run()
-            failed = error
-            try: self._agree("update", error=error)
-            except RuntimeError as e: failed = failed or RuntimeError(str(e).replace("nothing has changed on any rank", (
-                "its parameters may be as before the update, and those of other ranks are updated")))
-            except Exception: pass
-        for name, x in reached.items():
-            if self._owner[name] != self.comm.rank: x.fresh_grad = False
-        try:
-            if failed is not None: raise failed
-        finally: error = failed = None
-        if not reached:
-            warnings.warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so "
-                          "nothing has changed; if you assigned a gradient, set fresh_grad = True on its variable",
-                          UserWarning, stacklevel=2)
+            told = f"{type(error).__name__}: {error}" if error is not None else ""
+            texts = self._channel.texts(told)
+            rank = next((r for r, t in enumerate(texts) if t), None)
+            if error is not None or rank is None: return error
+            return RuntimeError(f"update: rank {rank} raised {texts[rank]}; the parameters are equal on all ranks, but "
+                                f"some may be as before the update")
+        finally: error = None
 
     def _refuse_slices(self, reached):
         for name, x in reached.items():
