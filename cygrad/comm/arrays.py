@@ -67,8 +67,8 @@ def text(x: Any) -> str:
 
 
 class Stream:
-    """The elements of tensors of one dtype, one tensor after the other. A tensor that is not contiguous has a contiguous
-    copy here until close(). None stands for zeros, which are never written."""
+    """The elements of tensors of one dtype, one tensor after the other. A tensor that is not contiguous has a
+    contiguous copy here until close(). None stands for zeros, which are never written."""
 
     def __init__(self, tensors: list[Tensor | None], sizes: list[int] | None = None):
         self.flat: list[Any] = []                   # 1-D tensors on the memory of `tensors`, and arrays

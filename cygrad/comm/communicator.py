@@ -28,9 +28,9 @@ class Communicator:
     process is alone, with rank 0 and size 1; all methods work, and mpi4py is not imported.
 
     All ranks make the same calls in the same order, also this constructor. Before each call, the ranks compare the call
-    and its arguments. Where they differ, all ranks raise the same RuntimeError (another call, or an exception on a rank)
-    or ValueError (other shapes, dtypes, numbers of arrays or options), and nothing has changed. An exception that nobody
-    catches, in any thread of a rank, ends the whole job by MPI's Abort, after its traceback.
+    and its arguments. Where they differ, all ranks raise the same RuntimeError (another call, or an exception on a
+    rank) or ValueError (other shapes, dtypes, numbers of arrays or options), and nothing has changed. An exception that
+    nobody catches, in any thread of a rank, ends the whole job by MPI's Abort, after its traceback.
 
     Arrays are tensors of float32, float64 or integers, with equal shapes and dtypes on all ranks; they need not be
     contiguous. Each result is bit-identical on all ranks: one rank adds the values of an element, in the order of the

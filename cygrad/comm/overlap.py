@@ -219,8 +219,8 @@ def check_variable(k, x):
     if not isinstance(x, Tensor): raise TypeError(f"{CALL}: arrays[{k}] must be a variable, got {described(x)}")
     if x.dtype.kind != "f" or not x.is_leaf:
         what = f"{x.dtype}" if x.is_leaf else "the result of a recorded operation"
-        raise ValueError(f"{CALL}: arrays[{k}], of shape {x.shape}, is {what}; the arrays are variables, whose .grad is "
-                         f"summed")
+        raise ValueError(f"{CALL}: arrays[{k}], of shape {x.shape}, is {what}; the arrays are variables, whose .grad "
+                         f"is summed")
 
 
 def state(x):

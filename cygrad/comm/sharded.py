@@ -76,7 +76,8 @@ class ShardedSolver:
         self._divide([names for names, _ in given], own)
 
     def _divide(self, groups, own):
-        """Assign each parameter of `groups`, dicts by name, to a rank; own() leaves those of this rank in the solver."""
+        """Assign each parameter of `groups`, dicts by name, to a rank. own() leaves those of this rank in the solver.
+        """
         before = self._parameters, self._groups, self._owner
         gradients, error = Sgd(1.0), None           # has all parameters, and no states
         parameters = {name: x for group in groups for name, x in group.items()}
@@ -204,7 +205,8 @@ class ShardedSolver:
         parameters. If an update fails on one rank, the others raise RuntimeError; parameters are equal on all ranks."""
         if not self._parameters: self.solver.update()           # (raises)
         reached = self._reached()
-        with self._channel.lock, pause(train_mode=None): failed = self._update(reached, update_pre_hook, update_post_hook)
+        with self._channel.lock, pause(train_mode=None):
+            failed = self._update(reached, update_pre_hook, update_post_hook)
         for name, x in reached.items():
             if self._owner[name] != self.comm.rank: x.fresh_grad = False
         try:
@@ -246,8 +248,8 @@ class ShardedSolver:
     def _refuse_slices(self, reached):
         for name, x in reached.items():
             if isinstance(x.grad, GradientSlice) and not self.solver.row_sparse:
-                raise TypeError(f"update: the gradient of {name!r} is a GradientSlice, and {type(self.solver).__name__} "
-                                f"takes only tensors; use embedding() with sparse=False")
+                raise TypeError(f"update: the gradient of {name!r} is a GradientSlice, and "
+                                f"{type(self.solver).__name__} takes only tensors; use embedding() with sparse=False")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """As Solver.step."""
@@ -259,8 +261,8 @@ class ShardedSolver:
 
     def state_dict(self) -> dict[str, Any]:
         """The states of all parameters on each rank, as Solver.state_dict returns them in one process, so that any
-        number of ranks can load them. Tensors of this rank's parameters are the solver's own, the others are copies: the
-        dict holds the memory of all states while it lives."""
+        number of ranks can load them. Tensors of this rank's parameters are the solver's own, the others are copies:
+        the dict holds the memory of all states while it lives."""
         error, found, own = None, {}, files.state_dict(self.solver)
         try:
             for name, x in self._parameters.items():
@@ -280,8 +282,8 @@ class ShardedSolver:
         return {**own, "state": found, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """As Solver.load_state_dict, from a state_dict() of any number of ranks, or of a solver that is not sharded. All
-        ranks pass the same. Raises as that does, on all ranks; then nothing has changed."""
+        """As Solver.load_state_dict, from a state_dict() of any number of ranks, or of a solver that is not sharded.
+        All ranks pass the same. Raises as that does, on all ranks; then nothing has changed."""
         error = part = None
         try:
             part = self._part(state_dict)
@@ -296,23 +298,24 @@ class ShardedSolver:
         call = "load_state_dict"
         if not isinstance(given, Mapping) or not isinstance(given.get("state"), Mapping) or not isinstance(
                 given.get("param_groups"), list) or not all(map(files.is_group, given["param_groups"])):
-            raise ValueError(f"{call} takes what state_dict() returned, a dict with state, param_groups and others; got "
-                             f"{described([*map(str, given)]) if isinstance(given, Mapping) else described(given)}")
+            got = described([*map(str, given)]) if isinstance(given, Mapping) else described(given)
+            raise ValueError(f"{call} takes what state_dict() returned, a dict with state, param_groups and others; "
+                             f"got {got}")
         missing = {*files.KEYS} - given.keys()
         if missing: raise ValueError(f"{call}: the dict has no {', '.join(sorted(missing))}")
         check_names(f"{call}: the names in the dict", self._parameters, given["state"])
         groups = given["param_groups"]
         if [group["params"] for group in groups] != self._groups:
-            raise ValueError(f"{call}: the groups of the dict have other parameters than those of the solver; create the "
-                             f"solver with the groups that it had when it was saved")
+            raise ValueError(f"{call}: the groups of the dict have other parameters than those of the solver; create "
+                             f"the solver with the groups that it had when it was saved")
         for name, x in self._parameters.items():
             entry = given["state"][name]
             fits = isinstance(entry, Mapping) and entry.keys() == {*self._keys, "step"} and all(
                 isinstance(entry[key], Tensor) and text(entry[key]) == text(x) for key in self._keys)
             if not fits or type(entry["step"]) is not int or not 0 <= entry["step"] < 2**63:
-                raise ValueError(f"{call}: the state of {name!r} must have the tensors {', '.join(self._keys) or 'none'} "
-                                 f"like the parameter, {text(x)}, and the number of updates, step; got "
-                                 f"{described(entry) if not isinstance(entry, Mapping) else listing(entry)}")
+                raise ValueError(f"{call}: the state of {name!r} must have the tensors "
+                                 f"{', '.join(self._keys) or 'none'} like the parameter, {text(x)}, and the number of "
+                                 f"updates, step; got {listing(entry)}")
         mine = {name for name, r in self._owner.items() if r == self.comm.rank}
         groups = [{**group, "params": [name for name in group["params"] if name in mine]} for group in groups]
         return {**given, "state": {name: given["state"][name] for name in self._parameters if name in mine},
@@ -321,6 +324,7 @@ class ShardedSolver:
 
 def listing(entry):
     """The entries of a state, for a message."""
+    if not isinstance(entry, Mapping): return described(entry)
     return ", ".join(f"{key}: {described(value)}" for key, value in entry.items()) or "an empty dict"
 
 

@@ -1,5 +1,5 @@
-"""Sums over ranks. Every element is summed on one rank, in the order of the ranks, and its bytes go to all others, so the
-result is the same on all ranks, for any packing:
+"""Sums over ranks. Every element is summed on one rank, in the order of the ranks, and its bytes go to all others, so
+the result is the same on all ranks, for any packing:
 
     rank r of n owns the r-th part of a segment, receives this part of the others, adds them, and sends the sum"""
 

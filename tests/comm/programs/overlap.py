@@ -36,11 +36,10 @@ def check_sums():
                     assert same(x.grad, wanted if scale is None else wanted * np.float32(scale)) and x.fresh_grad
             assert scope.reduced == len(scope.packs)
     assert [len(p) for p in COMM.all_reduce_callback(w, 12).packs] == [1, 1, 2, 1]
-    del scope
 
 
 class Wait(cg.autograd.Function):
-    """y = x; backward waits until `ready()`."""
+    """y = x; backward waits until the scope has summed a pack."""
 
     @staticmethod
     def forward(ctx, x):
@@ -49,8 +48,8 @@ class Wait(cg.autograd.Function):
     @staticmethod
     def backward(ctx, g):
         end = time.monotonic() + 8
-        while not Wait.ready() and time.monotonic() < end: time.sleep(1e-3)
-        Wait.events.append(f"backward goes on, {len(Wait.summed())} packs summed")
+        while not Wait.scope.reduced and time.monotonic() < end: time.sleep(1e-3)
+        Wait.events.append(f"backward goes on, {Wait.scope.reduced} packs summed")
         return g
 
 
@@ -59,7 +58,7 @@ def check_packs_are_summed_while_backward_runs():
     if SIZE == 1: return                            # nothing to overlap
     first, last = variables((4,), (4,))
     scope = COMM.all_reduce_callback([first, last], 4)
-    Wait.events, Wait.ready, Wait.summed = [], lambda: scope.reduced >= 1, lambda: range(scope.reduced)
+    Wait.events, Wait.scope = [], scope
     handle = first.register_post_accumulate_grad_hook(lambda x: Wait.events.append("the first layer"))
     with scope:
         with cg.record(): y = (Wait.apply(first * 2) * last).sum()
@@ -70,8 +69,7 @@ def check_packs_are_summed_while_backward_runs():
     assert Wait.events == ["backward goes on, 1 packs summed", "the first layer", "backward has ended",
                            "2 packs summed"], Wait.events
     assert first.grad.tolist() == [2 * SIZE] * 4 and last.grad.tolist() == [2 * SIZE] * 4
-    Wait.ready = Wait.summed = None
-    del scope
+    Wait.scope = None
 
 
 def check_unreached():
@@ -209,7 +207,6 @@ def check_an_open_scope():
         with cg.record(): y = w[0].sum()
         y.backward()
     assert w[0].grad.tolist() == [SIZE] * 2
-    del scope, again, y
 
 
 def check_memory():
@@ -220,7 +217,6 @@ def check_memory():
     before = cg.memory.stats()["live_bytes"]
     with scope: inside = cg.memory.stats()["live_bytes"] - before
     assert inside <= 8200
-    del scope
 
 
 if __name__ == "__main__": main(globals())
