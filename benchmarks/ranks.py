@@ -8,6 +8,7 @@ from which a model extrapolates to more ranks. The tables are written to ranks.m
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import machine
-from benchmarks.timing import Others
+from benchmarks.timing import busy_seconds
 
 ALONE, AFTER, DURING = "without communication", "all_reduce after backward", "sums during backward"
 SPEC = {"bytes": [4, 256, 4096, 65536, 1 << 20, 1 << 22, 1 << 24], "rounds": 21, "calls": 100,
@@ -213,8 +214,16 @@ def ask(size, spec):
 def measure(spec):
     """(what child() found for one and two ranks, the CPUs that other programs used meanwhile or None)"""
     found = {"1": ask(1, spec)}
-    with Others() as others: found["2"] = ask(2, spec)
-    return found, None if others.processors is None else max(others.processors - 2, 0.0)    # (without the two asked)
+    begun, busy, own = time.perf_counter(), busy_seconds(), used()
+    found["2"] = ask(2, spec)
+    if busy is None: return found, None
+    return found, max(0.0, (busy_seconds() - busy - used() + own) / (time.perf_counter() - begun))
+
+
+def used():
+    """CPU seconds of this process and of those that it has waited for, the ranks among them."""
+    mine, theirs = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(r.ru_utime + r.ru_stime for r in (mine, theirs))
 
 
 def main(argv=None):

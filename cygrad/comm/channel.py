@@ -7,17 +7,17 @@ import json
 import os
 import threading
 import time
-import weakref
 
 import numpy as np
 
-from cygrad.comm.launch import Abort
+from cygrad.comm.launch import Abort, abort
 
 SPINS = 200                     # tests before a waiting rank sleeps: others may need its core
 SHORTEST, LONGEST = 20e-6, 1e-3 # seconds of a sleep
 ENDED = "the end of its program"
+PROCESS = os.getpid()           # a child of it, made by fork, is no rank
 
-CHANNELS = weakref.WeakSet()    # of several ranks, for the end of the program
+CHANNELS = []                   # those of several ranks: at the end of the program, all ranks answer on each
 
 
 class Channel:
@@ -37,7 +37,7 @@ class Channel:
         self.others = [r for r in range(self.size) if r != self.rank]
         Abort.install(MPI)
         if not CHANNELS: atexit.register(end)
-        CHANNELS.add(self)
+        CHANNELS.append(self)
 
     # ---- messages
 
@@ -139,19 +139,19 @@ def difference(ranks):
 
 def end():
     """At the end of the program, answer each handshake until all ranks have come here: a rank that still makes a call
-    raises, instead of waiting for this one."""
+    raises, instead of waiting for this one. After an interrupted call no answer is possible, so the job is aborted."""
     open_calls = {}
     digest = np.frombuffer(hashlib.blake2b(ENDED.encode(), digest_size=16).digest(), np.int64)
     block = np.array([0, *digest])
     text = json.dumps({"call": ENDED, "options": [], "label": "", "arrays": [], "error": None})
-    channels = [c for c in CHANNELS if c.left is None]
-    if not channels or channels[0].MPI.Is_finalized(): return
+    if CHANNELS[0].MPI.Is_finalized() or os.getpid() != PROCESS: return
+    if any(c.left is not None for c in CHANNELS): abort(CHANNELS[0].MPI)
 
     def begin(c):
         table = np.empty((c.size, len(block)), np.int64)
         open_calls[c] = c.comm.Iallgather(block, table), table
 
-    for c in channels: begin(c)
+    for c in CHANNELS: begin(c)
     pause = SHORTEST
     while open_calls:
         for c, (request, table) in list(open_calls.items()):

@@ -18,8 +18,6 @@ from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.tensor import Tensor
 from cygrad.optim.settings import count, shown
 
-Channels = dict[Any, tuple[Channel, Channel]]
-
 
 class Communicator:
     """The ranks of one job, and collective calls on their tensors.
@@ -124,11 +122,11 @@ class Communicator:
             given = self._parts(call, "arrays", arrays, "out", out, written=False)
             if flag(call, "division", division) and out.dtype.kind != "f":
                 raise TypeError(f"{call}: out is {out.dtype}, and division=True needs float32 or float64")
-            n = limited(out)
+            n = limited(out, self.size)
             return given, [("division", division)], Pack(n, (self.size - 1) * n, out.dtype), [Stream([out]), *(
                 Stream([x]) for x in given)]
 
-        with self._begun(call, prepare, True) as (given, _, pack, (result, *sources)):
+        with self._begun(call, prepare) as (given, _, pack, (result, *sources)):
             for start, stop in segments(out.size, pack.n):
                 n = stop - start
                 received = [pack.received[r * n:r * n + n] for r in range(self.size - 1)]
@@ -146,11 +144,11 @@ class Communicator:
 
         def prepare(self):
             given = self._parts(call, "outs", outs, "array", array, written=True)
-            n = limited(array)
+            n = limited(array, self.size)
             return given, [], Pack(n, 0, array.dtype), [Stream([array]), *(Stream([x]) for x in given)], \
                 [Pack(n, 0, array.dtype) for _ in range(self.size)]
 
-        with self._begun(call, prepare, True) as (given, _, pack, (source, *results), packs):
+        with self._begun(call, prepare) as (given, _, pack, (source, *results), packs):
             for start, stop in segments(array.size, pack.n):
                 n = stop - start
                 own = source.read(start, stop, pack.out)
@@ -175,8 +173,8 @@ class Communicator:
 
     # ---- what they share
 
-    def _begun(self, call, prepare, same=False):
-        return Begun(self, call, prepare, same)
+    def _begun(self, call, prepare):
+        return Begun(self, call, prepare)
 
     def _divisor(self, division):
         return self.size if division else 1
@@ -224,8 +222,8 @@ class Begun:
     """The beginning of a call: prepare() checks its arguments and allocates, then the ranks agree, and the writes that
     follow are not recorded."""
 
-    def __init__(self, comm, call, prepare, same):
-        self.comm, self.call, self.prepare, self.same = comm, call, prepare, same
+    def __init__(self, comm, call, prepare):
+        self.comm, self.call, self.prepare = comm, call, prepare
         self.scope = pause(train_mode=None)
 
     def __enter__(self):
@@ -254,9 +252,9 @@ def flag(call, name, value):
     return value
 
 
-def limited(x):
-    """The elements of a segment of `x`."""
-    return min(x.size, SEGMENT // x.itemsize)
+def limited(x, size):
+    """The elements of a segment of `x`, of which each of `size` ranks has one at a time."""
+    return min(x.size, SEGMENT // x.itemsize // size + 1)
 
 
 def longest(parts, x):

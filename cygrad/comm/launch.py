@@ -67,8 +67,13 @@ class Abort:
     def end(self):
         """Abort, except in an interactive session, in a child of the rank, and after the end of MPI."""
         if hasattr(sys, "ps1") or os.getpid() != self.process or self.MPI.Is_finalized(): return
-        try:
-            for stream in (sys.stdout, sys.stderr): stream.flush()
-            time.sleep(FORWARDED)
-        except Exception: traceback.print_exc()
-        self.MPI.COMM_WORLD.Abort(1)
+        abort(self.MPI)
+
+
+def abort(MPI):
+    """End all ranks, after what this one has printed."""
+    try:
+        for stream in (sys.stdout, sys.stderr): stream.flush()
+        time.sleep(FORWARDED)
+    except Exception: traceback.print_exc()
+    MPI.COMM_WORLD.Abort(1)

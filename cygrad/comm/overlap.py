@@ -115,6 +115,9 @@ class AllReduceScope:
         if self._fired[k]:
             raise RuntimeError(f"{CALL}: a second backward pass in one scope reached arrays[{k}], of shape {x.shape}, "
                                f"whose sum has begun; open the scope around the last pass only")
+        if x.grad is None:
+            raise RuntimeError(f"{CALL}: another hook has removed the gradient of arrays[{k}], of shape {x.shape}, "
+                               f"before it was summed; sum first")
         if isinstance(x.grad, Tensor) and x.grad.requires_grad:
             raise RuntimeError(f"{CALL}: the gradient of arrays[{k}], of shape {x.shape}, has a graph "
                                f"(create_graph=True), which a sum over ranks would lose; use all_reduce on a detach()")

@@ -65,6 +65,17 @@ def test_hooks_that_were_there_before_are_called(tmp_path):
     assert done.returncode != 0 and seconds < 10 and "mine wrong" in done.stdout
 
 
+def test_communicators_that_only_some_ranks_still_have(tmp_path):
+    """The end waits for the ranks, not for objects: one rank has dropped its communicator, the other one has two."""
+    done = job(tmp_path, 2, """
+more = [cg.comm.Communicator() for _ in range(2)]
+more[0].all_reduce([w])
+if comm.rank: del more, comm
+print("done", flush=True)
+""")
+    assert done.returncode == 0 and done.stdout.split() == ["done", "done"], done.stderr
+
+
 def test_a_rank_that_leaves(tmp_path):
     """Without an exception: the others raise at their next call, on either channel, also if they catch it."""
     done = job(tmp_path, 3, """
@@ -81,7 +92,8 @@ for call in (comm.barrier, scope.__enter__, comm.barrier):
 
 
 def test_ctrl_c_while_waiting(tmp_path):
-    """The communicator refuses further calls, whose messages could be mistaken, and the program goes on."""
+    """The communicator refuses further calls, whose messages could be mistaken. The program goes on; its end is that of
+    the job."""
     done = job(tmp_path, 2, """
 if comm.rank == 0:
     threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -89,7 +101,7 @@ if comm.rank == 0:
     except KeyboardInterrupt: print("interrupted", flush=True)
     try: comm.barrier()
     except RuntimeError as e: print(e, flush=True)
-    os._exit(1)
+    sys.exit(0)
 time.sleep(20)
 """)
     assert done.returncode != 0

@@ -88,6 +88,18 @@ def graph():
     finally: w.grad = None
 
 
+def removed():
+    w = variable(2)
+
+    def passes():
+        with cg.record(): y = w.sum()
+        y.backward()
+
+    handle = w.register_post_accumulate_grad_hook(lambda x: setattr(x, "grad", None))
+    try: in_scope(passes, w)
+    finally: handle.remove()
+
+
 def opened():
     scope = comm().all_reduce_callback([variable(2)], 4)
     with scope: scope.__enter__()
@@ -171,6 +183,9 @@ CASES = [
     (twice, RuntimeError,
      "all_reduce_callback: a second backward pass in one scope reached arrays[0], of shape (2,), whose sum has begun; "
      "open the scope around the last pass only"),
+    (removed, RuntimeError,
+     "all_reduce_callback: another hook has removed the gradient of arrays[0], of shape (2,), before it was summed; "
+     "sum first"),
     (graph, RuntimeError,
      "all_reduce_callback: the gradient of arrays[0], of shape (2,), has a graph (create_graph=True), which a sum over "
      "ranks would lose; use all_reduce on a detach()"),
