@@ -73,6 +73,7 @@ from cygrad.ops.decompose import cholesky as cholesky
 from cygrad.ops.compare import clip as clamp
 from cygrad.ops.compare import clip as clip
 from cygrad.ops.rearrange import column_stack as column_stack
+from cygrad import comm as comm
 from cygrad.ops.join import concat as concat
 from cygrad.ops.join import concat as concatenate
 from cygrad.ops.conv import conv1d as conv1d

@@ -452,7 +452,8 @@ def front():
 
 
 CLASSES = {}
-INLINE = ("cygrad.nn.", "cygrad.graph.", "cygrad.io.", "cygrad.trainers.", "cygrad.estimators.", "cygrad.testing.nets",
+INLINE = ("cygrad.nn.", "cygrad.graph.", "cygrad.io.", "cygrad.comm.", "cygrad.data.", "cygrad.trainers.",
+          "cygrad.estimators.", "cygrad.testing.nets",
           "cygrad.optim.groups", "cygrad.optim.schedule")
 # beginnings of the names of Python modules whose types are in their source
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
-from cygrad.optim.settings import runs
+from cygrad.optim.settings import instance, runs
 from cygrad.trainers.passes import Callbacks, Passes, new_collection
 
 POINTS = tuple(f"{stage}_callback_on_{end}" for stage in ("forward", "backward", "comm", "update")
@@ -33,7 +33,11 @@ class Updater(Passes):
     gradients are summed, not averaged; divide the loss for a mean. The sum does not depend on grad_req: "write" starts
     with the first pass, "add" with what .grad has; the solver's parameters start with zeros. comm: sums over processes.
     grads: the variables, or the gradient tensors, that it sums, each of them once; a parameter that no pass of any
-    process reached remains unreached.
+    process reached remains unreached. comm_callback: instead of comm and grads, a scope that sums the gradients while
+    backward runs, comm.all_reduce_callback(variables, pack_size). It is open during the last backward pass alone, and
+    the callbacks of comm run before and after it:
+
+        backward_on_start, comm_on_start, with comm_callback: backward, comm_on_finish, backward_on_finish
 
     `last_loss` is the loss of the last forward pass, detached from its graph, so that a callback can read it.
 
@@ -52,14 +56,31 @@ class Updater(Passes):
         comm_callback_on_start: Callbacks = (), comm_callback_on_finish: Callbacks = (),
         update_callback_on_start: Callbacks = (), update_callback_on_finish: Callbacks = (),
         clear_buffer: bool = True, accum_grad: int = 1, comm: Any = None, grads: Iterable[Tensor] = (),
+        comm_callback: Any = None,
     ):
         super().__init__(solver, loss, data_feeder, clear_buffer, accum_grad, comm, grads)
+        self.comm_callback = self._scope(comm_callback)
         given = (
             forward_callback_on_start, forward_callback_on_finish, backward_callback_on_start,
             backward_callback_on_finish, comm_callback_on_start, comm_callback_on_finish, update_callback_on_start,
             update_callback_on_finish,
         )
         for point, f in zip(POINTS, given, strict=True): setattr(self, point, self._callbacks(point, f))
+
+    def _entries(self):
+        return {} if self.comm_callback is None else {"comm_callback": type(self.comm_callback)}
+
+    def _scope(self, scope):
+        """comm_callback, checked."""
+        if scope is None: return None
+        instance(self._name, "comm_callback", scope)
+        if not hasattr(scope, "__enter__") or not hasattr(scope, "__exit__"):
+            raise TypeError(f"{self._name}: comm_callback must be a scope, as comm.all_reduce_callback() returns, got "
+                            f"{described(scope)}")
+        if self.comm is not None:
+            raise ValueError(f"{self._name}: comm_callback takes the place of comm and grads, which would sum the "
+                             f"gradients once more; pass one of them")
+        return scope
 
     def _callbacks(self, point, given):
         """One function or an iterable of functions, as a tuple."""
@@ -96,9 +117,17 @@ class Updater(Passes):
                 batch = None                        # backward does not hold what it did not save
                 call("forward_callback_on_finish")
                 call("backward_callback_on_start")
-                where = "backward"
-                self._backward(y, collected)
-                y = None
+                if self.comm_callback is not None and k == self.accum_grad - 1:
+                    call("comm_callback_on_start")
+                    where = "backward"
+                    with self.comm_callback:
+                        self._backward(y, collected)
+                        y = None
+                    call("comm_callback_on_finish")
+                else:
+                    where = "backward"
+                    self._backward(y, collected)
+                    y = None
                 call("backward_callback_on_finish")
             part = 0
             if self.comm is not None and self.grads:
