@@ -80,3 +80,4 @@ class State:
         if thread is not threading.current_thread(): thread.join(PATIENCE)
         if not thread.is_alive(): getattr(self.source, "close", lambda: None)()
         self.made.clear()
+        self.error = None                           # (its traceback refers to a frame that refers to this)

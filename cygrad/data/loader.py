@@ -77,8 +77,7 @@ class DataLoader:
         self._epoch = self._position = 0
         self._resumes = False                       # whether the next loop continues an epoch
         self._ring = Ring()
-        self._batches: Batches | None = None        # of next()
-        self._latest: object = None                 # the Batches that may go on
+        self._latest: Epoch | None = None           # the one that may go on
 
     def __repr__(self) -> str:
         flags = {name: True for name in ("shuffle", "drop_last") if getattr(self, name)}
@@ -110,8 +109,9 @@ class DataLoader:
         """The next batch; after the last of an epoch, the first of the next one. It can be the data_feeder of an
         Updater. Raises ValueError if an epoch has no batch."""
         for _ in range(2):
-            if self._batches is None or self._batches.ended: self._batches = Batches(self)
-            for batch in self._batches: return batch
+            if self._latest is None or self._latest.ended: Epoch(self)
+            try: return self._advance(self._latest)
+            except StopIteration: pass
         raise ValueError(f"DataLoader: an epoch has no batch: {self._empty()}")
 
     def _empty(self) -> str:
@@ -121,8 +121,8 @@ class DataLoader:
 
     def close(self) -> None:
         """End the thread and the workers, and release the memory. The loader can be used again."""
-        if self._batches is not None: self._batches.close()
-        self._batches = self._latest = None
+        if self._latest is not None: self._latest.close()
+        self._latest = None
         self._ring.clear()
 
     def state_dict(self) -> dict[str, Any]:
@@ -149,6 +149,26 @@ class DataLoader:
 
     # ---- an epoch
 
+    def _advance(self, run: "Epoch | None") -> Any:
+        """The next batch of an epoch."""
+        if run is None or (run.ended and run is self._latest): raise StopIteration
+        if run is not self._latest:
+            run.close()
+            raise RuntimeError("DataLoader: a later loop over this loader has begun, or it was closed or its state was "
+                               "loaded; use one loop at a time, or a loader for each")
+        self._ring.reclaim()
+        try: slot = next(run.slots)
+        except StopIteration:
+            run.close()
+            self._turn()
+            raise
+        except BaseException:
+            run.close()
+            self._resumes = True                    # (the batch can be asked for again)
+            raise
+        self._position += 1
+        return self._ring.lend(slot)
+
     def _turn(self) -> None:
         """Go to the next epoch."""
         self._epoch += 1
@@ -165,7 +185,7 @@ class DataLoader:
     def _reader(self) -> Callable[[int], Read | None]:
         """A function that makes batch number k of this epoch, or returns None after the last. Of a stream, the numbers
         must increase by 1."""
-        source, size = self._source, self.batch_size
+        source, size, drop_last = self._source, self.batch_size, self.drop_last
         if isinstance(source, Stream):
             stream, skipped = source.open(), self._position * size
 
@@ -174,7 +194,7 @@ class DataLoader:
                 for _ in range(skipped): next(stream, None)
                 skipped = 0
                 n, batch = source.read(stream, size)
-                return None if n < size and self.drop_last else batch
+                return None if n < size and drop_last else batch
             return read_stream
         order, batches, n = self._order(), len(self), source.n
 
@@ -185,46 +205,33 @@ class DataLoader:
         return read
 
 
-class Batches:
-    """One epoch of a loader, from its position."""
+class Epoch:
+    """One epoch of a loader, from its position. It holds no reference to the loader, which may hold it."""
 
     def __init__(self, loader: DataLoader):
-        loader._resumes = False
-        self._loader, self._token, self.ended = loader, object(), False
-        loader._latest = self._token
+        loader._resumes, loader._latest, self.ended = False, self, False
         slots: Any
         if loader.workers:
             slots = Workers(loader._reader(), loader.workers, loader._position, loader.seed + loader._epoch,
                             loader._ring)
         else: slots = made(loader._reader(), loader._position, loader._ring)
-        self._slots = Ahead(slots, loader.prefetch) if loader.prefetch else slots
-
-    def __iter__(self) -> "Batches": return self
-
-    def __next__(self) -> Any:
-        loader = self._loader
-        if self.ended: raise StopIteration
-        if loader._latest is not self._token:
-            self.close()
-            raise RuntimeError("DataLoader: a later loop over this loader has begun, or it was closed or its state was "
-                               "loaded; use one loop at a time, or a loader for each")
-        loader._ring.reclaim()
-        try: slot = next(self._slots)
-        except StopIteration:
-            self.close()
-            loader._turn()
-            raise
-        except BaseException:
-            self.close()
-            loader._resumes = True                  # (the batch can be asked for again)
-            raise
-        loader._position += 1
-        return loader._ring.lend(slot)
+        self.slots = Ahead(slots, loader.prefetch) if loader.prefetch else slots
 
     def close(self) -> None:
         """End the thread and the workers."""
         self.ended = True
-        self._slots.close()
+        self.slots.close()
+
+
+class Batches:
+    """The batches of an epoch."""
+
+    def __init__(self, loader: DataLoader):
+        self._loader, self._run = loader, Epoch(loader)
+
+    def __iter__(self) -> "Batches": return self
+
+    def __next__(self) -> Any: return self._loader._advance(self._run)
 
 
 def made(read: Callable[[int], Read | None], first: int, ring: Ring) -> Iterator[Slot]:

@@ -66,8 +66,11 @@ class Workers:
             raise RuntimeError(f"DataLoader: worker {w} of {self._n} ended unexpectedly, with exit status {code}"
                                f"{' (killed, perhaps for want of memory)' if code == -signal.SIGKILL else ''}") from None
         self._ring.give(slot)
+        del slot
         self.close()
-        raise StopIteration if message is None else message
+        if message is None: raise StopIteration
+        try: raise message
+        finally: del message                        # (the traceback refers to this frame)
 
 
 def end(processes: list[Any], pipes: list[Connection], owner: int) -> None:
@@ -131,6 +134,8 @@ def send(pipe: Connection, batch: Read) -> None:
 def pickled(error: Exception) -> bytes:
     """An exception with a note that contains its traceback, or, if it cannot be pickled, a RuntimeError with both."""
     note = "In a worker of a DataLoader:\n" + "".join(traceback.format_exception(error)).rstrip()
+    if isinstance(error, StopIteration):            # (which would end the loop)
+        error = RuntimeError(f"DataLoader: the data raised StopIteration({', '.join(map(repr, error.args))})")
     error.add_note(note)
     try:
         data = pickle.dumps(error)
