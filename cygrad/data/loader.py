@@ -209,13 +209,14 @@ class Epoch:
     """One epoch of a loader, from its position. It holds no reference to the loader, which may hold it."""
 
     def __init__(self, loader: DataLoader):
-        loader._resumes, loader._latest, self.ended = False, self, False
         slots: Any
         if loader.workers:
             slots = Workers(loader._reader(), loader.workers, loader._position, loader.seed + loader._epoch,
                             loader._ring)
         else: slots = made(loader._reader(), loader._position, loader._ring)
         self.slots = Ahead(slots, loader.prefetch) if loader.prefetch else slots
+        self.ended = False
+        loader._resumes, loader._latest = False, self
 
     def close(self) -> None:
         """End the thread and the workers."""

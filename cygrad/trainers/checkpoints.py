@@ -72,6 +72,9 @@ def read(path: Any, rank: int = 0) -> dict[str, Any]:
             raise FileNotFoundError(f"{who}: there is no checkpoint_*.safetensors in {cut(repr(name))}; pass the "
                                     f"model_save_path of a Trainer that has ended an epoch, or a checkpoint")
         name = os.path.join(name, f"checkpoint_{last:06}.safetensors")
+    elif not os.path.exists(name):
+        raise FileNotFoundError(f"{who}: there is no {cut(repr(name))}; pass the model_save_path of a Trainer that has "
+                                f"ended an epoch, or a checkpoint")
     if rank: name = re.sub(r"(-\d+)?\.safetensors$", f"-{rank}.safetensors", name)
     damaged = Damaged(f"{who}: {cut(repr(name))}")
     if not name.lower().endswith(".safetensors"): damaged("its name must end with .safetensors")

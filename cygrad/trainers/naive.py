@@ -41,21 +41,18 @@ class Naive:
         if (vdata is None) != (vpred is None):
             raise ValueError(f"{name}: vpred and vdata belong together, got {'no vdata' if vdata is None else 'no vpred'}")
         train = self._loader(name, "tdata", tdata, tinput, tlabel)
-        self._sums = dict.fromkeys(list(self.measures)[1:], 0.0)
-        self._n = 0
+        measures, others = self.measures, Others({k: f for k, f in self.measures.items() if k != "loss"})
 
         def loss(x: Any, t: Any) -> Tensor:
             assert tpred is not None
             y, t = tpred(x), asarray(t)
-            with no_grad():
-                for word in self._sums: self._sums[word] += self.measures[word](y.detach(), t).item()
-            self._n += 1
-            return self.measures["loss"](y, t)
+            others.add(y, t)
+            return measures["loss"](y, t)
 
         def measure(word: str) -> Callable[..., Tensor]:
-            return lambda x, t: self.measures[word](vpred(x), asarray(t))   # type: ignore[misc]
+            return lambda x, t: measures[word](vpred(x), asarray(t))    # type: ignore[misc]
 
-        evaluators: list[Any] = [self] if self._sums else []
+        evaluators: list[Any] = [others] if others.measures else []
         if vdata is not None:
             evaluators.append(Evaluator(
                 [measure(word) for word in self.measures], self._loader(name, "vdata", vdata, vinput, vlabel),
@@ -77,11 +74,6 @@ class Naive:
         """As Trainer.train."""
         return self.trainer.train(resume)
 
-    def evaluate(self, i: int) -> None:
-        """The means of the other measures over the epoch, for the history."""
-        self.values = {f"training_{word}": total / max(self._n, 1) for word, total in self._sums.items()}
-        self._sums, self._n = dict.fromkeys(self._sums, 0.0), 0
-
     def _loader(self, name: str, word: str, data: Any, x: Tensor | None, t: Tensor | None) -> Callable[[], Any]:
         """The data_feeder for data with next(), which returns pairs of inputs and labels. The tensors `x` and `t`, if
         they are given, get copies, and are what the predictions are computed from."""
@@ -98,6 +90,23 @@ class Naive:
             return tuple(new if own is None else own.copy_(asarray(new))
                          for new, own in zip(batch, (x, t), strict=True))
         return feeder
+
+
+class Others:
+    """The means, over an epoch of training, of measures that are only reported. A Trainer takes it as an evaluator."""
+
+    def __init__(self, measures: dict[str, Callable[[Tensor, Tensor], Tensor]]):
+        self.measures, self.values = measures, dict[str, float]()
+        self.sums, self.n = dict.fromkeys(measures, 0.0), 0
+
+    def add(self, y: Tensor, t: Tensor) -> None:
+        with no_grad():
+            for word, f in self.measures.items(): self.sums[word] += f(y.detach(), t).item()
+        self.n += 1
+
+    def evaluate(self, i: int) -> None:
+        self.values = {f"training_{word}": total / max(self.n, 1) for word, total in self.sums.items()}
+        self.sums, self.n = dict.fromkeys(self.measures, 0.0), 0
 
 
 def batches(name: str, word: str, given: int | None, data: Any) -> int:
