@@ -5,6 +5,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 
+from cygrad.core.execute.nans cimport FORWARD
 from cygrad.core.graph.trace cimport lists_calls, refuse_trace
 from cygrad.core.thread_state cimport Flags, flags
 
@@ -125,21 +126,24 @@ cdef class Entered:
 @cython.embedsignature.format("clinic")
 cdef class detect_anomaly(Entered):
     """A scope in which each node stores the line that recorded it, and backward raises RuntimeError at the first
-    gradient formula that returns NaN for gradients without NaN. The error names the operation and the line. It is slow,
-    because backward searches every gradient."""
+    gradient formula that returns NaN for gradients without NaN. With forward=True, so does each operation that returns
+    NaN for operands without NaN. The error names the operation and the line. It is slow, because every gradient, and
+    every result, is searched."""
+
+    cdef int step
 
     @cython.embedsignature.format("c")
-    def __init__(self):                             # (without it Cython takes any arguments)
-        pass
+    def __init__(self, bint forward=False):
+        self.step = 1 + FORWARD * forward
 
     def __enter__(self):
         self.push(self.entry())
-        flags().anomaly += 1
+        flags().anomaly += self.step
         return self
 
     def __exit__(self, kind=None, value=None, traceback=None):
         if self.pop() is None: raise RuntimeError("detect_anomaly: this scope is not open, so it cannot be closed")
-        flags().anomaly -= 1
+        flags().anomaly -= self.step
 
 
 @cython.binding(False)

@@ -45,6 +45,11 @@ cdef str source_name(int source):
     return f"output {source & ~OWN}" if source & OWN else f"input {source}"
 
 
+def count_holders(Tensor t not None):
+    """The number of holders of the memory of `t`: tensors, saved values, arrays."""
+    return t.buffer.holders
+
+
 def holders(Tensor t not None):
     """(bytes, category, type of the owner of external memory, origin, number of holders, [(count, holder)]) of the
     memory of `t`."""

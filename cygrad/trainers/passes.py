@@ -25,6 +25,7 @@ class Passes:
 
     needs: tuple[str, ...] = ("zero_grad", "update")
     last_loss: Tensor | None
+    checks_nan = False          # whether update() raises FloatingPointError at the first NaN; a Trainer sets it
 
     def __init__(self, solver, loss, data_feeder, clear_buffer, accum_grad, comm, grads):
         self._name = type(self).__name__
@@ -33,10 +34,7 @@ class Passes:
         if missing:
             raise TypeError(f"{self._name}: solver must have {', '.join(self.needs)}, as the solvers of cygrad.optim "
                             f"have; got {described(solver)} without {', '.join(missing)}")
-        if data_feeder is not None and not callable(data_feeder):
-            raise TypeError(f"{self._name}: data_feeder must be a function without arguments that returns a batch, got "
-                            f"{described(data_feeder)}; for an iterable, pass iter(batches).__next__")
-        runs(self._name, "data_feeder", data_feeder, "; call it and pass __next__ of the result")
+        check_feeder(self._name, data_feeder)
         if not isinstance(clear_buffer, bool):
             raise TypeError(f"{self._name}: clear_buffer must be True or False, got {described(clear_buffer)}")
         instance(self._name, "comm", comm)
@@ -115,9 +113,7 @@ class Passes:
 
     def _feed(self):
         """The arguments of `loss`, from data_feeder()."""
-        batch = None if self.data_feeder is None else self.data_feeder()
-        if batch is None or batch is True: return ()
-        return batch if isinstance(batch, tuple) else (batch,)
+        return feed(self.data_feeder)
 
     def _forward(self, batch):
         """The loss of a batch, recorded in train mode."""
@@ -198,3 +194,25 @@ class Passes:
 def new_collection():
     """What the passes of one update share, for Passes._backward()."""
     return Collected(True)
+
+
+def check_feeder(owner, data_feeder):
+    """A data_feeder, checked."""
+    if data_feeder is not None and not callable(data_feeder):
+        raise TypeError(f"{owner}: data_feeder must be a function without arguments that returns a batch, got "
+                        f"{described(data_feeder)}; for an iterable, pass iter(batches).__next__")
+    runs(owner, "data_feeder", data_feeder, "; call it and pass __next__ of the result")
+    return data_feeder
+
+
+def feed(data_feeder):
+    """What data_feeder() returned, as a tuple of arguments."""
+    batch = None if data_feeder is None else data_feeder()
+    if batch is None or batch is True: return ()
+    return batch if isinstance(batch, tuple) else (batch,)
+
+
+def length_of(data_feeder):
+    """The number of batches of an epoch, if data_feeder is a method of a loader that has a length; else None."""
+    try: return len(getattr(data_feeder, "__self__", None)) if data_feeder is not None else None
+    except TypeError: return None

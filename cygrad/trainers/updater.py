@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cygrad.core.errors import described
+from cygrad.core.execute.generator import default_generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.optim.settings import instance, runs
+from cygrad.trainers.nans import has_nan, raise_nan
 from cygrad.trainers.passes import Callbacks, Passes, new_collection
 
 POINTS = tuple(f"{stage}_callback_on_{end}" for stage in ("forward", "backward", "comm", "update")
@@ -113,8 +115,10 @@ class Updater(Passes):
                 batch = self._feed()
                 call("forward_callback_on_start")
                 where = "loss"
+                state = default_generator.state
                 y = self._forward(batch)
-                batch = None                        # backward does not hold what it did not save
+                if self.checks_nan: self._check_nan("the loss", has_nan(self.last_loss), batch, state)
+                else: batch = None                  # backward does not hold what it did not save
                 call("forward_callback_on_finish")
                 call("backward_callback_on_start")
                 if self.comm_callback is not None and k == self.accum_grad - 1:
@@ -128,6 +132,9 @@ class Updater(Passes):
                     where = "backward"
                     self._backward(y, collected)
                     y = None
+                if self.checks_nan and hasattr(self.solver, "check_nan_grad"):
+                    self._check_nan("a gradient", self.solver.check_nan_grad(), batch, state)
+                batch = None
                 call("backward_callback_on_finish")
             part = 0
             if self.comm is not None and self.grads:
@@ -145,3 +152,9 @@ class Updater(Passes):
             updated = ", after the parameters were updated" if where == "update_callback_on_finish" else ""
             self._restore(error, where + passes + updated)
             raise
+
+    def _check_nan(self, what, found, batch, state):
+        """Raise FloatingPointError if a NaN was found."""
+        if not found: return
+        parameters = {name: x for name, x in self._parameters().values()}
+        raise_nan(f"{self._name}.update", what, self.loss, batch, state, parameters)

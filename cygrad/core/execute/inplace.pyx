@@ -8,6 +8,7 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
 from cygrad.core.execute.forward cimport note_call, note_inputs, trace_forward
+from cygrad.core.execute.nans cimport FORWARD, reads_nan, refuse_nan
 from cygrad.core.execute.operands cimport (
     Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
 )
@@ -46,6 +47,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
     cdef list _alive = None, _copies                # tensors that the operands borrow
     cdef Node node = None, put = None
     cdef tuple noted = None
+    cdef bint had_nan = False                       # an operand
     begin(&e, op, attributes, f)
     try:
         check_writable(target, f)
@@ -63,6 +65,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
             node = record(&e, op, x, attributes, wanted)
             put = put_node(target)
             if put is None: follow(target, node, 0)
+        if f.anomaly >= FORWARD and f.trace == NULL: had_nan = reads_nan(&e)
         if f.trace == NULL: compute(&e, op)
         else: trace_forward(&e, op, x, attributes, target)
         target.buffer.version += 1
@@ -73,6 +76,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
             written(target, node, 0, put)
             if f.pack != NULL: pack(node, f)
         if noted is not None: note_call(&e, op, noted, attributes, node, target)
+        if f.anomaly >= FORWARD and f.trace == NULL: refuse_nan(&e, op, had_nan)
     finally:
         end(&e)
         release_operands(x, n)

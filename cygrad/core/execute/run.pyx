@@ -6,6 +6,7 @@ from cygrad.core.execute.executor cimport (
     Execution, begin, compute, end, infer, place_fresh, place_view, record, set_operands,
 )
 from cygrad.core.execute.forward cimport note_call, note_inputs, refuse_shape, trace_forward
+from cygrad.core.execute.nans cimport FORWARD, reads_nan, refuse_nan
 from cygrad.core.execute.operands cimport (
     Operand, convert, is_plain, plain_operand, prepare, read_operand, read_tensor, release_operands,
     warn_if_widened,
@@ -79,8 +80,10 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         if c.view >= 0: place_view(&e, x)
         else:
             place_fresh(&e, 0)
-            if f.trace == NULL: compute(&e, op)
-            else: trace_forward(&e, op, x, attributes, None)
+            if f.trace != NULL: trace_forward(&e, op, x, attributes, None)
+            else:
+                compute(&e, op)
+                if f.anomaly >= FORWARD: refuse_nan(&e, op, reads_nan(&e))
         n_visible = c.n_out - c.hidden
         y = shell()                                 # everything that can fail precedes take_result()
         if n_visible > 1: out = [y, *[shell() for _ in range(n_visible - 1)]]

@@ -6,6 +6,7 @@ from cygrad.core.store.buffer cimport Buffer
 from cygrad.kernels.array cimport Layout
 
 cdef object line_of(Node node)
+cdef str line_here()
 cdef int remember_line(Node node) except -1
 cdef int remember_write(const Buffer* b) except -1
 cdef int check_slot(Node node, const Slot* s) except -1

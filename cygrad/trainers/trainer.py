@@ -1,0 +1,344 @@
+"""Trainer: epochs of updates, with evaluation, checkpoints, a history and progress."""
+
+from __future__ import annotations                  # so that help() shows Callbacks by its name
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import Any, TypeAlias
+
+from cygrad.core.errors import described
+from cygrad.core.execute.generator import default_generator
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.paths import file_path, folder_path
+from cygrad.memory.scopes import track
+from cygrad.optim.settings import count, instance, number, runs, shown
+from cygrad.trainers.checkpoints import Checkpoints, read
+from cygrad.trainers.history import History
+from cygrad.trainers.passes import length_of
+from cygrad.trainers.progress import Progress
+
+Callbacks: TypeAlias = Callable[..., object] | Iterable[Callable[..., object]]
+STATE = ("trainer", "parameters", "solvers", "updaters", "generator", "history", "state")
+
+
+class Trainer:
+    """train() runs epochs of updates:
+
+        callback_on_start()
+        max_epoch times:
+            iter_per_epoch times, with i = 0, 1, 2, ... over all epochs:
+                update_callback_on_start(i), update(i) of each updater, update_callback_on_finish(i)
+            the parameters are saved as model_save_path/params_{i:06}.safetensors
+            evaluate(i) of each evaluator
+            a row is added to `history`, and a checkpoint is saved
+        callback_on_finish()
+
+    updater, evaluator: one or a list. model_save_path: a folder (None: nothing is saved). iter_per_epoch: None is the
+    length of the loader whose next() is the data_feeder of the first updater. The four callbacks are one function or an
+    iterable of functions.
+
+    state: a dict of objects with state_dict() and load_state_dict() that belong into a checkpoint, such as {"model":
+    model, "schedule": schedule, "loader": loader}: modules (for buffers), schedules, loaders. Parameters, solvers,
+    updaters with a state_dict(), the default generator and the history are in it without this. keep: how many
+    checkpoints remain; None keeps all. Parameter files remain.
+
+    patience: training ends early after this many epochs in which `best` has not fallen by more than min_delta. best is
+    the name of a column of the history (None: the first value of the first evaluator, or "loss"); "-accuracy", with a
+    minus, is one that should rise. nan: "raise" checks the loss and the gradients of each update, and stops at the
+    first NaN with FloatingPointError, before the parameters change; the error names the first operator that computed a
+    NaN, and its line. "ignore" does not check. progress: a bar with the loss, the rate and the live bytes, with tqdm;
+    None shows it if tqdm is installed and the output is a terminal. history_path: a .csv or .json file to which the
+    history is saved after each epoch.
+
+    `history` has a row for each epoch: epoch, iteration, loss (the mean over the epoch), the learning rate, seconds,
+    peak_bytes, and the values of the evaluators. `epoch` and `iteration` are how many are complete, and `stopped` says
+    why training ended.
+
+    An exception, Ctrl-C included, leaves the last checkpoint on disk, and train() goes on where it was raised: with the
+    update that failed, with the one after it if a callback on finish failed, or with the evaluation. After the last epoch train() does nothing, unless
+    max_epoch was raised. With a comm in the updaters or evaluators, rank 0 writes the files, every rank its own
+    checkpoint.
+
+    Raises TypeError or ValueError for wrong arguments."""
+
+    def __init__(
+        self, updater: Any = None, evaluator: Any = None, model_save_path: str | PathLike[str] | None = None,
+        max_epoch: int = 1, iter_per_epoch: int | None = None, callback_on_start: Callbacks = (),
+        callback_on_finish: Callbacks = (), update_callback_on_start: Callbacks = (),
+        update_callback_on_finish: Callbacks = (), *, state: Mapping[str, Any] | None = None, keep: int | None = 2,
+        patience: int | None = None, min_delta: float = 0.0, best: str | None = None, nan: str = "raise",
+        progress: bool | None = None, history_path: str | PathLike[str] | None = None,
+    ):
+        self.updater = self._listed("updater", updater, "update")
+        if not self.updater: raise ValueError("Trainer: updater is empty; pass an Updater, or a list of several")
+        self.evaluator = self._listed("evaluator", evaluator, "evaluate")
+        self.model_save_path = None if model_save_path is None else folder_path(
+            model_save_path, "Trainer: model_save_path", "runs/first")
+        self.max_epoch = count("Trainer", "max_epoch", max_epoch, 0)
+        length = length_of(getattr(self.updater[0], "data_feeder", None))
+        if iter_per_epoch is None and length is None:
+            raise ValueError("Trainer: iter_per_epoch, the number of updates of an epoch, is missing; pass it, or the "
+                             "next() of a DataLoader as data_feeder of the updater")
+        self.iter_per_epoch = count("Trainer", "iter_per_epoch", length if iter_per_epoch is None else iter_per_epoch)
+        self.callback_on_start = functions("callback_on_start", callback_on_start)
+        self.callback_on_finish = functions("callback_on_finish", callback_on_finish)
+        self.update_callback_on_start = functions("update_callback_on_start", update_callback_on_start)
+        self.update_callback_on_finish = functions("update_callback_on_finish", update_callback_on_finish)
+        self.state = self._checked_state(state)
+        self.keep = None if keep is None else count("Trainer", "keep", keep)
+        self.patience = None if patience is None else count("Trainer", "patience", patience)
+        self.min_delta = number("Trainer", "min_delta", min_delta)
+        if best is not None and not isinstance(best, str):
+            raise TypeError(f"Trainer: best must be the name of a column of the history, got {described(best)}")
+        self.best = best
+        if nan not in ("raise", "ignore"):
+            raise ValueError(f"Trainer: nan must be 'raise' or 'ignore', got {described(nan)}")
+        self.nan = nan
+        if progress is not None and not isinstance(progress, bool):
+            raise TypeError(f"Trainer: progress must be True, False or None, got {described(progress)}")
+        self.progress = progress
+        self.history_path = None if history_path is None else file_path(
+            history_path, "Trainer: history_path", "history.csv")
+        self.history, self.stopped = History(), ""
+        self.epoch = self.iteration = 0
+        self._losses = [0.0] * len(self.updater)    # the sums over the epoch
+        self._seconds, self._peak = 0.0, 0
+        self._least, self._worse = math.inf, 0      # for patience
+        comms = [c for x in (*self.updater, *self.evaluator) if (c := getattr(x, "comm", None)) is not None]
+        self._comm = comms[0] if comms else None
+
+    def __repr__(self) -> str:
+        save = {} if self.model_save_path is None else {"model_save_path": self.model_save_path}
+        return shown(self, {"updater": [type(u) for u in self.updater], "evaluator": [type(e) for e in self.evaluator],
+                            **save, "max_epoch": self.max_epoch, "iter_per_epoch": self.iter_per_epoch})
+
+    # ---- arguments
+
+    def _listed(self, name: str, given: Any, method: str) -> tuple[Any, ...]:
+        if given is None: return ()
+        parts = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+        for k, part in enumerate(parts):
+            where = f"{name}[{k}]" if isinstance(given, (list, tuple)) else name
+            instance("Trainer", where, part)
+            if not callable(getattr(part, method, None)):
+                raise TypeError(f"Trainer: {where} must have {method}(i), as {name.capitalize()} has, got "
+                                f"{described(part)}")
+        return parts
+
+    def _checked_state(self, state: Any) -> dict[str, Any]:
+        if state is None: return {}
+        if not isinstance(state, Mapping):
+            raise TypeError(f"Trainer: state must be a dict of objects with state_dict() and load_state_dict(), such as "
+                            f"{{'model': model}}, got {described(state)}")
+        for name, part in state.items():
+            if not isinstance(name, str):
+                raise TypeError(f"Trainer: the keys of state must be strings, got {described(name)}")
+            instance("Trainer", f"state[{name!r}]", part)
+            missing = [m for m in ("state_dict", "load_state_dict") if not callable(getattr(part, m, None))]
+            if missing:
+                raise TypeError(f"Trainer: state[{name!r}] must have state_dict() and load_state_dict(), got "
+                                f"{described(part)} without {' and '.join(missing)}")
+        return dict(state)
+
+    # ---- training
+
+    def train(self, resume: str | PathLike[str] | None = None) -> History:
+        """Train until max_epoch, and return the history. resume: a checkpoint, or a model_save_path, whose last one is
+        loaded first; the run then goes on bit for bit as the one that wrote it. Raises FileNotFoundError if there is
+        none, and ValueError or TypeError for a checkpoint of another training; then nothing has changed."""
+        if resume is not None: self._load(resume)
+        files = None
+        if self.model_save_path is not None:
+            files = Checkpoints(self.model_save_path, self.keep, self._rank)
+            files.open()
+        self.stopped = ""
+        for f in self.callback_on_start: f()
+        for updater in self.updater: updater.checks_nan = self.nan == "raise"
+        bar = Progress(self.progress, self.max_epoch * self.iter_per_epoch, self.iteration)
+        try:
+            while self.epoch < self.max_epoch and not self.stopped:
+                self._train_epoch(bar)
+                self._end_epoch(files)
+        finally:
+            bar.close()
+            for updater in self.updater: updater.checks_nan = False
+        if not self.stopped: self.stopped = f"epoch {self.epoch} of {self.max_epoch} is complete"
+        for f in self.callback_on_finish: f()
+        return self.history
+
+    @property
+    def _rank(self) -> int:
+        return 0 if self._comm is None else int(getattr(self._comm, "rank", 0))
+
+    def _train_epoch(self, bar: Progress) -> None:
+        """The updates that are left of this epoch."""
+        with track() as memory:
+            try:
+                while self.iteration < (self.epoch + 1) * self.iter_per_epoch: self._train_once(bar)
+            finally: self._peak = max(self._peak, memory.peak_bytes)
+
+    def _train_once(self, bar: Progress) -> None:
+        start, i = time.perf_counter(), self.iteration
+        for f in self.update_callback_on_start: f(i)
+        for updater in self.updater: updater.update(i)
+        losses = [getattr(updater, "last_loss", None) for updater in self.updater]
+        self._losses = [total if y is None else total + y.detach().numpy().sum(dtype="float64").item()
+                        for total, y in zip(self._losses, losses, strict=True)]
+        self.iteration += 1                         # (from here on, train() goes on with the next update)
+        self._seconds += time.perf_counter() - start
+        for f in self.update_callback_on_finish: f(i)
+        bar.step(self._losses[0] / (self.iteration - self.epoch * self.iter_per_epoch), self._rate(0))
+
+    def _rate(self, k: int) -> float | None:
+        rate = getattr(getattr(self.updater[k], "solver", None), "learning_rate", None)
+        return rate() if callable(rate) else None
+
+    def _end_epoch(self, files: Checkpoints | None) -> None:
+        """Save the parameters, evaluate, and save a checkpoint. If it is interrupted, all of it runs again."""
+        i = self.iteration - 1
+        if files is not None: files.write_parameters(i, self._parameters())
+        row: dict[str, Any] = {"epoch": self.epoch + 1, "iteration": i}
+        for k in range(len(self.updater)):
+            end = f"_{k + 1}" if k else ""
+            row[f"loss{end}"] = self._losses[k] / self.iter_per_epoch
+            if (rate := self._rate(k)) is not None: row[f"rate{end}"] = rate
+        for evaluator in self.evaluator:
+            value = evaluator.evaluate(i)
+            found = getattr(evaluator, "values", None)
+            for name, mean in (found if isinstance(found, dict) else {"value": value}).items():
+                if isinstance(mean, (int, float)): row[unique(name, row)] = mean
+        row["seconds"], row["peak_bytes"] = self._seconds, self._peak
+        before = self.history.rows, self.epoch, self._losses, self._seconds, self._peak, self._least, self._worse
+        self.history.rows, self.epoch = [*self.history.rows, row], self.epoch + 1
+        self._losses, self._seconds, self._peak = [0.0] * len(self.updater), 0.0, 0
+        try:
+            if self.patience is not None: self._judge(row)
+            if files is not None:
+                if self._rank: files.write(i, self._saved())
+                if self._comm is not None and hasattr(self._comm, "barrier"): self._comm.barrier()
+                if not self._rank: files.write(i, self._saved())
+        except BaseException:
+            self.history.rows, self.epoch, self._losses, self._seconds, self._peak, self._least, self._worse = before
+            raise
+        if files is not None: files.prune()
+        if self.history_path is not None and not self._rank: self.history.save(self.history_path)
+        if self.patience is not None and self._worse >= self.patience:
+            self.stopped = f"{self._measure(row)[0]} has not become better in {self.patience} epochs"
+
+    def _measure(self, row: Mapping[str, Any]) -> tuple[str, float]:
+        """The name and the value of `best`, which should fall."""
+        name = self.best
+        if name is None: name = self.evaluator[0].names[0] if self.evaluator and hasattr(
+            self.evaluator[0], "names") else "loss"
+        column = name.removeprefix("-")
+        if column not in row:
+            raise ValueError(f"Trainer: best must be a column of the history, {', '.join(row)}, got {described(name)}")
+        return column, -row[column] if name != column else row[column]
+
+    def _judge(self, row: Mapping[str, Any]) -> None:
+        """Count the epochs without an improvement."""
+        value = self._measure(row)[1]
+        if value < self._least - self.min_delta: self._least, self._worse = value, 0
+        else: self._worse += 1
+
+    # ---- checkpoints
+
+    def _parameters(self) -> dict[str, Tensor]:
+        """The parameters of the solvers by name. If several solvers have different ones of a name, the name gets the
+        number of the solver."""
+        found: dict[str, Tensor] = {}
+        for k, updater in enumerate(self.updater):
+            get = getattr(getattr(updater, "solver", None), "get_parameters", None)
+            for name, x in (get() if get is not None else {}).items():
+                found[name if found.get(name, x) is x else f"{k}.{name}"] = x
+        return found
+
+    def _parts(self) -> dict[str, dict[str, Any]]:
+        """What has a state_dict(): the solvers and the updaters by number, and `state` by name."""
+        def having(parts: Iterable[Any]) -> dict[str, Any]:
+            return {f"{k}": p for k, p in enumerate(parts) if callable(getattr(p, "state_dict", None))}
+
+        return {"solvers": having(getattr(u, "solver", None) for u in self.updater), "updaters": having(self.updater),
+                "state": self.state}
+
+    def _saved(self) -> dict[str, Any]:
+        """The state of a checkpoint."""
+        own = {"epoch": self.epoch, "iteration": self.iteration, "iter_per_epoch": self.iter_per_epoch,
+               "least": self._least, "worse": self._worse}
+        parts = {kind: {name: p.state_dict() for name, p in found.items()} for kind, found in self._parts().items()}
+        return {"trainer": own, "parameters": self._parameters(), "generator": list(default_generator.state),
+                "history": self.history.state_dict(), **parts}
+
+    def _load(self, path: Any) -> None:
+        """Set the state of a checkpoint. If an object refuses its state, the others get back theirs."""
+        new = read(path, self._rank)
+        who = "Trainer.train: resume"
+        if new.keys() != {*STATE}:
+            raise ValueError(f"{who}: the checkpoint has {described([*new])}; wanted {', '.join(STATE)}")
+        parameters, parts = self._parameters(), self._parts()
+        check_keys(who, "parameters", new["parameters"], parameters)
+        for name, x in parameters.items():
+            y = new["parameters"][name]
+            if (y.shape, y.dtype) != (x.shape, x.dtype):
+                raise ValueError(f"{who}: the parameter {described(name)} is {y.dtype} {y.shape} in the checkpoint and "
+                                 f"{x.dtype} {x.shape} here")
+        for kind, found in parts.items(): check_keys(who, kind, new[kind], found)
+        own = new["trainer"]
+        if own["iter_per_epoch"] != self.iter_per_epoch:
+            raise ValueError(f"{who}: the checkpoint has {own['iter_per_epoch']} updates in an epoch, this trainer "
+                             f"{self.iter_per_epoch}; pass iter_per_epoch={own['iter_per_epoch']}")
+        done: list[tuple[Any, Any]] = []
+        try:
+            for kind, found in parts.items():
+                for name, part in found.items():
+                    before = copied(part.state_dict())
+                    part.load_state_dict(new[kind][name])
+                    done.append((part, before))
+        except BaseException:
+            for part, before in reversed(done): part.load_state_dict(before)
+            raise
+        for name, x in parameters.items(): x.detach().copy_(new["parameters"][name])
+        default_generator.state = tuple(new["generator"])
+        self.history.load_state_dict(new["history"])
+        self.epoch, self.iteration = own["epoch"], own["iteration"]
+        self._least, self._worse = own["least"], own["worse"]
+        self._losses, self._seconds, self._peak = [0.0] * len(self.updater), 0.0, 0
+
+
+def functions(point: str, given: Any) -> tuple[Callable[..., object], ...]:
+    """A callback argument as a tuple of functions."""
+    if given is None: return ()
+    found = (given,) if callable(given) else given
+    if not hasattr(found, "__iter__"):
+        raise TypeError(f"Trainer: {point} must be a function, or an iterable of functions, got {described(given)}")
+    found = tuple(found)
+    for k, f in enumerate(found):
+        if not callable(f): raise TypeError(f"Trainer: {point}[{k}] must be a function, got {described(f)}")
+        runs("Trainer", point, f)
+    return found
+
+
+def unique(name: str, row: Mapping[str, Any]) -> str:
+    """`name`, with a number if the row has it already."""
+    k, found = 1, name
+    while found in row: found = f"{name}_{(k := k + 1)}"
+    return found
+
+
+def check_keys(who: str, kind: str, saved: Any, here: Mapping[str, Any]) -> None:
+    """Raise ValueError unless a part of a checkpoint has the names that the trainer has."""
+    if not isinstance(saved, Mapping) or saved.keys() != here.keys():
+        names = [*saved] if isinstance(saved, Mapping) else saved
+        raise ValueError(f"{who}: the {kind} of the checkpoint are {described(names)}, those of this trainer "
+                         f"{described([*here])}; resume with the objects that it was made with")
+
+
+def copied(value: Any) -> Any:
+    """A state dict with copies of its tensors."""
+    if isinstance(value, Tensor): return value.detach().copy()
+    if isinstance(value, Mapping): return {key: copied(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)): return type(value)(copied(part) for part in value)
+    return value

@@ -1,0 +1,287 @@
+"""Trainer: the order of calls, files, history, early stops, exceptions, NaN; and the trainers made of it."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad import nn
+from cygrad.data import DataLoader
+from cygrad.testing import fail_allocation
+from cygrad.trainers import (
+    Evaluator, NaiveClassificationTrainer, NaiveRegressionTrainer, Trainer, Updater,
+)
+
+X = np.random.default_rng(0).normal(size=(30, 4)).astype("f4")
+T = (X.sum(1) > 0).astype("i8")
+
+
+class Job:
+    """A small training with all that a checkpoint has: parameters, buffers, dropout, a schedule, a shuffled loader."""
+
+    def __init__(self, folder=None, seed=0, loss=None, **more):
+        cg.random.seed(seed)
+        self.model = model = nn.Sequential(
+            nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 2))
+        self.solver = cg.optim.Adam(model.named_parameters(), lr=0.02)
+        self.loader = DataLoader((X, T), 8, shuffle=True)
+        self.schedule = schedule = cg.optim.StepLR(self.solver, 3, 0.7)
+
+        def error(x, t): return (model(x).argmax(-1) != t).astype("float32").mean()
+
+        self.evaluator = Evaluator(error, DataLoader((X, T), 10).next)
+        updater = Updater(self.solver, loss or (lambda x, t: cg.cross_entropy(model(x), t)), self.loader.next)
+        state = {"model": model, "loader": self.loader, "schedule": schedule}
+        self.trainer = Trainer(updater, self.evaluator, folder, state=state,
+                               **{"update_callback_on_finish": lambda i: schedule.step(), "max_epoch": 4,
+                                  "progress": False} | more)
+
+    def state(self):
+        """Every bit of the training."""
+        tensors = {**self.model.state_dict(), **{f"{name}.{key}": x for name, s in self.solver.get_states().items()
+                                                 for key, x in s.pstate.items()}}
+        return ({name: x.numpy().tobytes() for name, x in tensors.items()}, self.solver.learning_rate(),
+                self.loader.state_dict(), cg.random.default_generator.state,
+                [(row["loss"], row["error"]) for row in self.trainer.history])
+
+
+def files(folder): return sorted(os.listdir(folder))
+
+
+def test_the_order_of_calls(tmp_path):
+    calls = []
+
+    class Stage:
+        def update(self, i): calls.append(f"update {i}")
+
+        def evaluate(self, i): calls.append(f"evaluate {i} after {files(tmp_path / 'run')[-1]}")
+
+    trainer = Trainer(Stage(), [Stage()], tmp_path / "run", 2, 2, lambda: calls.append("start"),
+                      [lambda: calls.append("finish")], lambda i: calls.append(f"<{i}"),
+                      (lambda i: calls.append(f">{i}"),), progress=False)
+    history = trainer.train()
+    assert calls == ["start", "<0", "update 0", ">0", "<1", "update 1", ">1", "evaluate 1 after params_000001.safetensors",
+                     "<2", "update 2", ">2", "<3", "update 3", ">3", "evaluate 3 after params_000003.safetensors",
+                     "finish"]
+    assert history["epoch"] == [1, 2] and trainer.stopped == "epoch 2 of 2 is complete"
+    trainer.train()                                 # (nothing is left)
+    assert calls[-2:] == ["start", "finish"]
+
+
+def test_files_and_history(tmp_path):
+    job = Job(tmp_path / "run", history_path=tmp_path / "history.json")
+    history = job.trainer.train()
+    assert files(tmp_path / "run") == ["checkpoint_000011.safetensors", "checkpoint_000015.safetensors",
+                                       *(f"params_{i:06}.safetensors" for i in (3, 7, 11, 15))]
+    saved = cg.load(tmp_path / "run" / "params_000015.safetensors")
+    assert saved.keys() == dict(job.model.named_parameters()).keys()
+    for name, x in job.model.named_parameters(): assert saved[name].tolist() == x.tolist()
+    assert history.columns == ["epoch", "iteration", "loss", "rate", "error", "seconds", "peak_bytes"]
+    assert history["iteration"] == [3, 7, 11, 15] and history["loss"][-1] < history["loss"][0]
+    assert json.loads((tmp_path / "history.json").read_text()) == history.rows
+    history.save(tmp_path / "history.csv")
+    lines = (tmp_path / "history.csv").read_text().splitlines()
+    assert lines[0] == ",".join(history.columns) and len(lines) == 5
+    assert [float(line.split(",")[2]) for line in lines[1:]] == history["loss"]
+    for name in ("history.svg", "history.png"):
+        history.plot(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 3])
+@pytest.mark.parametrize("by", ["folder", "file"])
+def test_resuming_equals_no_stop(tmp_path, epoch, by):
+    whole = Job()
+    whole.trainer.train()
+    expected = whole.state()
+    first = Job(tmp_path / "run", max_epoch=epoch)
+    first.trainer.train()
+    second = Job(tmp_path / "run", seed=9)
+    path = tmp_path / "run" / (f"checkpoint_{4 * epoch - 1:06}.safetensors" if by == "file" else "")
+    second.trainer.train(resume=path)
+    assert second.state() == expected and second.trainer.epoch == 4
+
+
+def test_going_on_after_the_end(tmp_path):
+    whole, job = Job(), Job(max_epoch=2)
+    job.trainer.train()
+    job.trainer.max_epoch = 4
+    job.trainer.train()
+    state = job.state()
+    cg.random.seed(0)
+    whole = Job()
+    whole.trainer.train()
+    assert state == whole.state()
+
+
+class Stop(Exception): pass
+
+
+def failing_once(f, at, error=Stop):
+    """f, whose call number `at` raises, once."""
+    calls = []
+
+    def call(*arguments):
+        calls.append(arguments)
+        if len(calls) == at + 1: raise error
+        return f(*arguments)
+    return call
+
+
+@pytest.mark.parametrize("error", [Stop, KeyboardInterrupt])
+@pytest.mark.parametrize("at", [0, 5, 6])
+def test_training_goes_on_after_an_exception(tmp_path, at, error):
+    whole = Job()
+    whole.trainer.train()
+    expected = whole.state()
+    job = Job(tmp_path / "run", update_callback_on_start=failing_once(lambda i: None, at, error))
+    with pytest.raises(error): job.trainer.train()
+    assert job.trainer.iteration == at and files(tmp_path / "run")[:1] == (
+        ["checkpoint_000003.safetensors"] if at > 4 else [])
+    job.trainer.train()
+    assert job.state() == expected
+
+
+class FailingOnce:
+    """An evaluator whose evaluation number `at` raises, once."""
+
+    def __init__(self, inner, at): self.inner, self.at, self.values = inner, at, {}
+
+    def evaluate(self, i):
+        self.at -= 1
+        if self.at == -1: raise Stop
+        self.inner.evaluate(i)
+        self.values = self.inner.values
+
+
+def test_an_evaluation_that_fails_runs_again():
+    whole = Job()
+    whole.trainer.train()
+    expected = whole.state()
+    cg.random.seed(0)
+    job = Job()
+    job.trainer.evaluator = FailingOnce(job.evaluator, 2),
+    with pytest.raises(Stop): job.trainer.train()
+    assert job.trainer.epoch == 2 and job.trainer.iteration == 12 and len(job.trainer.history) == 2
+    job.trainer.train()
+    assert job.state() == expected
+
+
+def test_early_stop():
+    values = iter([3.0, 2.0, 2.5, 1.99, 1.5])
+    kept = Evaluator(lambda: next(values), None, 1, names="error")
+
+    class Stage:
+        def update(self, i): pass
+
+    trainer = Trainer(Stage(), kept, max_epoch=10, iter_per_epoch=1, patience=2, min_delta=0.1, progress=False)
+    assert trainer.train()["error"] == [3, 2, 2.5, 1.99]
+    assert trainer.stopped == "error has not become better in 2 epochs"
+    rising = iter([0.5, 0.6, 0.6, 0.7])
+    trainer = Trainer(Stage(), Evaluator(lambda: next(rising), None, 1, names="accuracy"), max_epoch=10,
+                      iter_per_epoch=1, patience=1, best="-accuracy", progress=False)
+    assert trainer.train()["accuracy"] == [0.5, 0.6, 0.6]
+
+
+def test_the_first_nan_of_a_forward_pass_is_named():
+    calls = []
+
+    def loss(x, t):
+        if not calls: calls.append(0)
+        calls[0] += 1
+        y = x.sum(1, keepdims=True) * cg.ones((1, 2)) + WEIGHT[0]
+        if calls[0] > 5: y = cg.log(y - y - 1)      # the line that is named
+        return cg.cross_entropy(y, t)
+
+    WEIGHT.append(cg.zeros(2).attach_grad())
+    updater = Updater(cg.optim.Sgd(WEIGHT, lr=0.1), loss, DataLoader((X, T), 8).next)
+    trainer = Trainer(updater, max_epoch=3, progress=False)
+    with pytest.raises(FloatingPointError, match=r"^Updater.update: the loss has a NaN: log, at .*test_trainer.py:\d+ in "
+                                                 r"loss, produced the first NaN: its operands had none") as caught:
+        trainer.train()
+    del caught
+    w = WEIGHT.pop()
+    assert trainer.iteration == 5 and not np.isnan(w.numpy()).any() and not w.grad.numpy().any()
+
+
+WEIGHT = []
+
+
+def test_the_first_nan_of_a_backward_pass_is_named():
+    w = cg.tensor([0.0, 1.0]).attach_grad()
+    trainer = Trainer(Updater(cg.optim.Sgd([w], lr=0.1), lambda: (cg.sqrt(w) * 0).sum()), iter_per_epoch=1,
+                      progress=False)
+    with pytest.raises(FloatingPointError, match=r"a gradient has a NaN: the backward of sqrt, recorded at .*, produced "
+                                                 r"the first NaN"): trainer.train()
+    assert w.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("batch", "start", "said"), [
+    (np.array([1.0, np.nan], "f4"), [1.0, 2.0], "argument 0 of the batch has one already"),
+    (np.array([1.0, 2.0], "f4"), [np.nan, 2.0], "the parameter '0' has one already"),
+])
+def test_a_nan_that_was_there_before(batch, start, said):
+    w = cg.tensor(start).attach_grad()
+    updater = Updater(cg.optim.Sgd([w], lr=0.1), lambda x: (w * x).sum(), lambda: batch)
+    with pytest.raises(FloatingPointError, match=said): Trainer(updater, iter_per_epoch=1, progress=False).train()
+    Trainer(updater, iter_per_epoch=1, progress=False, nan="ignore").train()
+    assert np.isnan(w.numpy()).any()
+
+
+def test_every_allocation_that_fails_leaves_a_trainer_that_goes_on(tmp_path):
+    whole = Job()
+    whole.trainer.train()
+    expected = whole.state()
+    for n in range(1, 400, 7):
+        job = Job(max_epoch=4)
+        try:
+            with fail_allocation(n): job.trainer.train()
+        except MemoryError: pass
+        else: break
+        iteration = job.trainer.iteration
+        job.trainer.train()
+        assert job.trainer.epoch == 4 and iteration < 16
+    assert n > 20 and expected
+
+
+def test_progress(capsys):
+    Job(max_epoch=1, progress=True).trainer.train()
+    shown = capsys.readouterr().err
+    assert "4/4" in shown and "loss=" in shown and "lr=" in shown and "live=" in shown
+
+
+# ---- ready-made ------------------------------------------------------------------------------------------------------
+
+def test_a_classification(tmp_path):
+    cg.random.seed(0)
+    model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
+    trainer = NaiveClassificationTrainer(
+        cg.optim.Adam(model.named_parameters(), lr=0.02), tpred=model, tdata=DataLoader((X, T), 10, shuffle=True, seed=0),
+        vpred=model, vdata=DataLoader((X, T[:, None]), 10), monitor_path=tmp_path / "monitor",
+        model_save_path=tmp_path / "model", max_epoch=20, progress=False)
+    history = trainer.train()
+    assert history.columns == ["epoch", "iteration", "loss", "rate", "training_error", "valid_loss", "valid_error",
+                               "seconds", "peak_bytes"]
+    assert history["valid_error"][-1] < 0.1 < history["training_error"][0]
+    assert len((tmp_path / "monitor" / "history.csv").read_text().splitlines()) == 21
+    assert len(files(tmp_path / "model")) == 22
+
+
+def test_a_regression_with_nnablas_data_iterator():
+    class Data:
+        size, batch_size, at = 30, 10, 0
+
+        def next(self):
+            self.at = (self.at + 10) % 30
+            return X[self.at:self.at + 10], X[self.at:self.at + 10].sum(1, keepdims=True)
+
+    cg.random.seed(0)
+    model = nn.Linear(4, 1)
+    x, t = cg.zeros((10, 4)), cg.zeros((10, 1))
+    trainer = NaiveRegressionTrainer(cg.optim.Sgd(model.named_parameters(), lr=0.1), x, t, model, Data(),
+                                     None, None, model, Data(), max_epoch=40, progress=False)
+    history = trainer.train()
+    assert trainer.trainer.iter_per_epoch == 3 and history["valid_loss"][-1] < 1e-3
+    assert x.tolist() == X[:10].tolist()            # (the last batch)
