@@ -5,8 +5,8 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 
-from cygrad.core.execute.nans cimport FORWARD
 from cygrad.core.graph.trace cimport lists_calls, refuse_trace
+from cygrad.core.execute.nans cimport FORWARD
 from cygrad.core.thread_state cimport Flags, flags
 
 from cygrad.autograd.passes import backward
