@@ -96,6 +96,7 @@ from cygrad.ops.scan import cummax as cummax
 from cygrad.ops.scan import cummin as cummin
 from cygrad.ops.scan import cumprod as cumprod
 from cygrad.ops.scan import cumsum as cumsum
+from cygrad import data as data
 from cygrad.ops.determinant import det as det
 from cygrad.ops.diagonal import diag as diag
 from cygrad.ops.diagonal import diagonal as diagonal

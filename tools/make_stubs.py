@@ -21,7 +21,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "plan.f": "Callable[..., object]", "plan.example": "Any",
     "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
     "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
-    "capped": "bool",
+    "capped": "bool", "forward": "bool",
     "eps": "float", "lr": "float", "clip_norm": "float", "clip_value": "float", "rate": "float",
     "scale_grad.scale": "float",
     "reset": "bool", "retain_state": "bool", "keys": "str | Iterable[str]", "param_group": "dict[str, Any]",

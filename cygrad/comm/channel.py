@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import time
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ SHORTEST, LONGEST = 20e-6, 1e-3 # seconds of a sleep
 ENDED = "the end of its program"
 PROCESS = os.getpid()           # a child of it, made by fork, is no rank
 
-CHANNELS = []                   # those of several ranks: at the end of the program, all ranks answer on each
+CHANNELS: list[Any] = []        # those of several ranks: at the end of the program, all ranks answer on each
 
 
 class Channel:

@@ -153,7 +153,7 @@ class ShardedSolver:
     def zero_grad(self) -> None:
         """As Solver.zero_grad."""
         self._gradients.zero_grad()
-        self.solver._drop_decay()
+        self.solver._drop_decay()   # type: ignore[attr-defined]  # (private, so not in the stub)
 
     def weight_decay(self, rate: float) -> None:
         """As Solver.weight_decay."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cygrad.core.errors import described
-from cygrad.core.execute.generator import Generator, default_generator
+from cygrad.core.execute.generator import default_generator, load_generator
 from cygrad.data.ahead import Ahead
 from cygrad.data.slots import Ring, Slot
 from cygrad.data.sources import Read, Stream, source_of
@@ -51,8 +51,8 @@ class DataLoader:
     """
 
     def __init__(
-        self, data: Any, batch_size: int = 1, shuffle: bool = False, *, drop_last: bool = False, seed: int | None = None,
-        collate: Callable[[list[Any]], Any] | None = None, prefetch: int = 0, workers: int = 0,
+        self, data: Any, batch_size: int = 1, shuffle: bool = False, *, drop_last: bool = False,
+        seed: int | None = None, collate: Callable[[list[Any]], Any] | None = None, prefetch: int = 0, workers: int = 0,
     ):
         self.batch_size = count("DataLoader", "batch_size", batch_size)
         self.prefetch = count("DataLoader", "prefetch", prefetch, 0)
@@ -178,9 +178,7 @@ class DataLoader:
         """The row numbers of the samples of this epoch in their order, or None if they are not shuffled."""
         n = self._source.n
         if not self.shuffle or n is None: return None
-        g = Generator(self.seed)
-        g.state = self.seed, self._epoch * n
-        return g.permutation(n).numpy()
+        return load_generator(self.seed, self._epoch * n).permutation(n).numpy()
 
     def _reader(self) -> Callable[[int], Read | None]:
         """A function that makes batch number k of this epoch, or returns None after the last. Of a stream, the numbers

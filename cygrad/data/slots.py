@@ -1,5 +1,5 @@
-"""The memory of batches. A loader writes each batch to memory that an earlier one had, unless somebody still holds that:
-then the memory is left to them, and the loader takes new memory."""
+"""The memory of batches. A loader writes each batch to memory that an earlier one had, unless somebody still holds
+that: then the memory is left to them, and the loader takes new memory."""
 
 import threading
 from typing import Any
@@ -31,7 +31,8 @@ class Slot:
             if k < len(self.vectors): self.vectors.pop(k)       # (its memory goes back first)
             self.vectors.insert(k, empty(n, dtype=dtype))
         del self.vectors[len(kinds):]
-        return [v.numpy()[:np.prod(s, dtype=np.int64)].reshape(s) for v, s in zip(self.vectors, self.shapes, strict=True)]
+        return [v.numpy()[:np.prod(s, dtype=np.int64)].reshape(s)
+                for v, s in zip(self.vectors, self.shapes, strict=True)]
 
     def write(self, batch: Read) -> "Slot":
         spec, columns = batch

@@ -113,20 +113,14 @@ def join(samples: list[Any], collate: Callable[..., Any] | None) -> Read:
         spec = flatten(collate(samples), leaves)
         return spec, [whole(array_of(x, f"collate returned {described(x)} for the batch{place(spec, k)}"))
                       for k, x in enumerate(leaves)]
-    parts: list[list[Any]] = []
-    specs = [flatten(sample, found) for sample in samples for found in [parts_of(parts)]]
-    for k, spec in enumerate(specs):
+    parts: list[list[Any]] = [[] for _ in samples]
+    specs = [flatten(sample, found) for sample, found in zip(samples, parts, strict=True)]
+    for spec in specs:
         if spec != specs[0]:
             raise ValueError(f"DataLoader: a sample is {outline(spec)}, but the first of its batch is "
                              f"{outline(specs[0])}; all samples need the same structure, or pass collate=")
     return specs[0], [stacked([part[k] for part in parts], f"a sample{place(specs[0], k)}")
                       for k in range(size(specs[0]))]
-
-
-def parts_of(parts: list[list[Any]]) -> list[Any]:
-    """A new list at the end of `parts`."""
-    parts.append([])
-    return parts[-1]
 
 
 def outline(spec: Spec) -> str:

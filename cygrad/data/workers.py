@@ -12,14 +12,14 @@ import signal
 import traceback
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
 from cygrad.core.errors import described
-from cygrad.core.execute.generator import Generator, default_generator
+from cygrad.core.execute.generator import default_generator, load_generator
 from cygrad.data.slots import Ring, Slot
 from cygrad.data.sources import Read
 
@@ -57,14 +57,15 @@ class Workers:
             message = pipe.recv()
             if isinstance(message, tuple):
                 for out in slot.prepare(*message):
-                    if out.nbytes: pipe.recv_bytes_into(memoryview(out.reshape(-1).view(np.uint8)))
+                    if out.nbytes: pipe.recv_bytes_into(out.reshape(-1).view(np.uint8).data)
                 return slot
         except (EOFError, OSError):
             self._processes[w].join(PATIENCE)
             code = self._processes[w].exitcode
             self.close()
-            raise RuntimeError(f"DataLoader: worker {w} of {self._n} ended unexpectedly, with exit status {code}"
-                               f"{' (killed, perhaps for want of memory)' if code == -signal.SIGKILL else ''}") from None
+            why = " (killed, perhaps for want of memory)" if code == -signal.SIGKILL else ""
+            raise RuntimeError(f"DataLoader: worker {w} of {self._n} ended unexpectedly, with exit status "
+                               f"{code}{why}") from None
         self._ring.give(slot)
         del slot
         self.close()
@@ -114,10 +115,8 @@ def work(read: Callable[[int], Read | None], first: int, step: int, key: int, pi
 def seed(key: int, k: int) -> None:
     """Seed the global generators for batch number `k`, so that its random numbers do not depend on the number of
     workers, and are not those of another worker."""
-    g = Generator(key)
-    g.state = key, k
-    number = int(g.integers(0, 2**62, (), endpoint=False).item())
-    default_generator.state = number, 0
+    number = int(load_generator(key, k).integers(0, 2**62, ()).item())
+    default_generator.__setstate__((number, 0))
     random.seed(number)
     np.random.seed(number % 2**32)
 
@@ -128,7 +127,7 @@ def send(pipe: Connection, batch: Read) -> None:
     for column in columns:
         out = np.empty(column.shape, column.dtype)
         column.write(out)
-        if out.nbytes: pipe.send_bytes(memoryview(out.reshape(-1).view(np.uint8)))
+        if out.nbytes: pipe.send_bytes(out.reshape(-1).view(np.uint8).data)
 
 
 def pickled(error: Exception) -> bytes:

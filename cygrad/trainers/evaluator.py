@@ -132,7 +132,7 @@ class Evaluator:
 
     def _means(self, sums: list[Any]) -> list[Any]:
         """The means over the batches of all processes."""
-        batches = float(self.val_iter)
+        batches: Any = float(self.val_iter)
         if self.comm is not None:
             parts = [tensor(np.asarray(s, "float64")) for s in (*sums, batches)]
             self.comm.all_reduce(parts, division=False, inplace=False)

@@ -30,7 +30,8 @@ class History:
 
     def __getitem__(self, column: str) -> list[Any]:
         if column not in self.columns:
-            raise KeyError(f"the history has no column {described(column)}; it has {', '.join(self.columns) or 'none'}")
+            raise ValueError(f"the history has no column {described(column)}; it has "
+                             f"{', '.join(self.columns) or 'none'}")
         return [row.get(column) for row in self.rows]
 
     def __repr__(self) -> str:

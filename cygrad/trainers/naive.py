@@ -39,7 +39,8 @@ class Naive:
                 raise TypeError(f"{name}: {word} must be a function of the input that returns predictions, such as a "
                                 f"module, got {described(f)}")
         if (vdata is None) != (vpred is None):
-            raise ValueError(f"{name}: vpred and vdata belong together, got {'no vdata' if vdata is None else 'no vpred'}")
+            raise ValueError(f"{name}: vpred and vdata belong together, got no "
+                             f"{'vdata' if vdata is None else 'vpred'}")
         train = self._loader(name, "tdata", tdata, tinput, tlabel)
         measures, others = self.measures, Others({k: f for k, f in self.measures.items() if k != "loss"})
 
@@ -115,8 +116,8 @@ def batches(name: str, word: str, given: int | None, data: Any) -> int:
         try: given = len(data)
         except TypeError:
             if not (hasattr(data, "size") and hasattr(data, "batch_size")):
-                raise ValueError(f"{name}: {word}, the number of batches, is missing; pass it, or a DataLoader over data "
-                                 f"with a length") from None
+                raise ValueError(f"{name}: {word}, the number of batches, is missing; pass it, or a DataLoader over "
+                                 f"data with a length") from None
             given = data.size // data.batch_size
     return count(name, word, given)
 
@@ -129,8 +130,8 @@ def labels_of(t: Tensor) -> Tensor:
 def squared_error(y: Tensor, t: Tensor) -> Tensor:
     """The mean of (y - t)^2."""
     if y.shape != t.shape:
-        raise ValueError(f"NaiveRegressionTrainer: the predictions have shape {y.shape} and the targets {t.shape}; they "
-                         f"must agree, since broadcasting would compare each with all")
+        raise ValueError(f"NaiveRegressionTrainer: the predictions have shape {y.shape} and the targets {t.shape}; "
+                         f"they must agree, since broadcasting would compare each with all")
     return (y - t).square().mean()
 
 
@@ -140,11 +141,11 @@ class NaiveClassificationTrainer(Naive):
 
         NaiveClassificationTrainer(solver, tpred=model, tdata=loader, vpred=model, vdata=valid, max_epoch=10).train()
 
-    tdata, vdata: have next(), which returns a batch (input, labels (n,) or (n, 1)), as a DataLoader has. tinput, tlabel,
-    vinput, vlabel: tensors to which each batch is copied (None: the batches are used as they are). tpred, vpred:
-    functions of the input, such as a module, which may be the same. monitor_path: a folder for history.csv, with the
-    columns loss, training_error, valid_loss and valid_error; an error is the share of samples whose largest score is
-    not that of the label. iter_per_epoch, val_iter: None is the length of the data. Further keywords are those of
+    tdata, vdata: have next(), which returns a batch (input, labels (n,) or (n, 1)), as a DataLoader has. tinput,
+    tlabel, vinput, vlabel: tensors to which each batch is copied (None: the batches are used as they are). tpred,
+    vpred: functions of the input, such as a module, which may be the same. monitor_path: a folder for history.csv, with
+    the columns loss, training_error, valid_loss and valid_error; an error is the share of samples whose largest score
+    is not that of the label. iter_per_epoch, val_iter: None is the length of the data. Further keywords are those of
     Trainer. train(resume=None) and `history` are those of `trainer`."""
 
     measures = {

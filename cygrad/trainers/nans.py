@@ -31,7 +31,7 @@ def origin(loss: Callable[..., Any], batch: tuple[Any, ...], state: tuple[int, i
         if isinstance(x, (Tensor, np.ndarray)) and has_nan(x): return f"argument {k} of the batch has one already"
     for name, x in parameters.items():
         if has_nan(x): return f"the parameter {described(name)} has one already"
-    default_generator.state = state
+    default_generator.__setstate__(state)
     try:
         with detect_anomaly(forward=True):
             with record(): y = loss(*batch)

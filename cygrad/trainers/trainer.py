@@ -3,7 +3,6 @@
 from __future__ import annotations                  # so that help() shows Callbacks by its name
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
@@ -58,9 +57,9 @@ class Trainer:
     why training ended.
 
     An exception, Ctrl-C included, leaves the last checkpoint on disk, and train() goes on where it was raised: with the
-    update that failed, with the one after it if a callback on finish failed, or with the evaluation. After the last epoch train() does nothing, unless
-    max_epoch was raised. With a comm in the updaters or evaluators, rank 0 writes the files, every rank its own
-    checkpoint.
+    update that failed, with the one after it if a callback on finish failed, or with the evaluation. After the last
+    epoch train() does nothing, unless max_epoch was raised. With a comm in the updaters or evaluators, rank 0 writes
+    the files, and every rank its own checkpoint.
 
     Raises TypeError or ValueError for wrong arguments."""
 
@@ -131,8 +130,8 @@ class Trainer:
     def _checked_state(self, state: Any) -> dict[str, Any]:
         if state is None: return {}
         if not isinstance(state, Mapping):
-            raise TypeError(f"Trainer: state must be a dict of objects with state_dict() and load_state_dict(), such as "
-                            f"{{'model': model}}, got {described(state)}")
+            raise TypeError(f"Trainer: state must be a dict of objects with state_dict() and load_state_dict(), such "
+                            f"as {{'model': model}}, got {described(state)}")
         for name, part in state.items():
             if not isinstance(name, str):
                 raise TypeError(f"Trainer: the keys of state must be strings, got {described(name)}")
@@ -301,7 +300,7 @@ class Trainer:
             for part, before in reversed(done): part.load_state_dict(before)
             raise
         for name, x in parameters.items(): x.detach().copy_(new["parameters"][name])
-        default_generator.state = tuple(new["generator"])
+        default_generator.__setstate__(tuple(new["generator"]))
         self.history.load_state_dict(new["history"])
         self.epoch, self.iteration = own["epoch"], own["iteration"]
         self._least, self._worse = own["least"], own["worse"]

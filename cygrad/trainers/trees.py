@@ -1,7 +1,8 @@
 """State dicts as files have them: nested dicts, lists and tuples as JSON, and their tensors beside it.
 
 JSON has numbers, strings, true, false, null and lists of these. Everything else is an object with one key: a dict is
-{"dict": [[key, value], ...]}, a tuple {"tuple": [...]}, a tensor {"tensor": "its name"}, a NumPy array {"array": ...}."""
+{"dict": [[key, value], ...]}, a tuple {"tuple": [...]}, a tensor {"tensor": "its name"}, a NumPy array {"array": "its
+name"}."""
 
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -39,8 +40,8 @@ class Parts:
         if isinstance(value, (list, tuple)):
             parts = [self.split(part, f"{path}[{k}]", depth + 1) for k, part in enumerate(value)]
             return {"tuple": parts} if isinstance(value, tuple) else parts
-        raise TypeError(f"{self.who}: {cut(path)} is {described(value)}; a state dict can have tensors, arrays, numbers, "
-                        f"strings, None, lists, tuples and dicts of these")
+        raise TypeError(f"{self.who}: {cut(path)} is {described(value)}; a state dict can have tensors, arrays, "
+                        f"numbers, strings, None, lists, tuples and dicts of these")
 
     def key(self, key: Any, path: str) -> Any:
         if isinstance(key, (str, bool, int, float)): return key

@@ -156,5 +156,5 @@ class Updater(Passes):
     def _check_nan(self, what, found, batch, state):
         """Raise FloatingPointError if a NaN was found."""
         if not found: return
-        parameters = {name: x for name, x in self._parameters().values()}
+        parameters = dict(self._parameters().values())
         raise_nan(f"{self._name}.update", what, self.loss, batch, state, parameters)

@@ -14,7 +14,7 @@ struct cg_flags {
     int values;      /* number of open requests for real memory during a trace */
     void *pack;      /* a pair (pack, unpack) of hooks for tensors saved for backward */
     void *collector; /* a core.backward.gradients.Collected, that of the open GradientCollector */
-    int anomaly;     /* number of open detect_anomaly scopes */
+    int anomaly;     /* number of open detect_anomaly scopes; in the upper 16 bits, of those with forward=True */
     void *op;        /* the operator that runs, or a str that names other work; the innermost one */
     void *node;      /* the node that the innermost backward pass processes */
     int telling;     /* whether a listener to memory events runs */

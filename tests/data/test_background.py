@@ -117,7 +117,8 @@ class Random:
 
 
 def test_random_numbers_do_not_depend_on_the_number_of_workers():
-    def draws(n, seed=3): return [[x.tolist() for x in batch] for batch in DataLoader(Random(), 2, workers=n, seed=seed)]
+    def draws(n, seed=3):
+        return [[x.tolist() for x in batch] for batch in DataLoader(Random(), 2, workers=n, seed=seed)]
 
     state, numpys = random.getstate(), np.random.get_state()[1].tolist()
     one, two = draws(1), draws(2)

@@ -62,7 +62,8 @@ def check(folder, times, seed):
     epochs = (last[-1] + 1) // 8 + 1
     assert run(folder, epochs).wait() == 0
     assert run(folder.parent / "whole", epochs).wait() == 0
-    ours, whole = (cg.load(path / f"params_{8 * epochs - 1:06}.safetensors") for path in (folder, folder.parent / "whole"))
+    ours, whole = (cg.load(path / f"params_{8 * epochs - 1:06}.safetensors")
+                   for path in (folder, folder.parent / "whole"))
     for name, x in whole.items(): assert ours[name].numpy().tobytes() == x.numpy().tobytes()
     assert not [*folder.glob("*.tmp")]
 

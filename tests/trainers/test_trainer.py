@@ -62,9 +62,9 @@ def test_the_order_of_calls(tmp_path):
                       [lambda: calls.append("finish")], lambda i: calls.append(f"<{i}"),
                       (lambda i: calls.append(f">{i}"),), progress=False)
     history = trainer.train()
-    assert calls == ["start", "<0", "update 0", ">0", "<1", "update 1", ">1", "evaluate 1 after params_000001.safetensors",
-                     "<2", "update 2", ">2", "<3", "update 3", ">3", "evaluate 3 after params_000003.safetensors",
-                     "finish"]
+    assert calls == ["start", "<0", "update 0", ">0", "<1", "update 1", ">1",
+                     "evaluate 1 after params_000001.safetensors", "<2", "update 2", ">2", "<3", "update 3",
+                     ">3", "evaluate 3 after params_000003.safetensors", "finish"]
     assert history["epoch"] == [1, 2] and trainer.stopped == "epoch 2 of 2 is complete"
     trainer.train()                                 # (nothing is left)
     assert calls[-2:] == ["start", "finish"]
@@ -198,8 +198,8 @@ def test_the_first_nan_of_a_forward_pass_is_named():
     WEIGHT.append(cg.zeros(2).attach_grad())
     updater = Updater(cg.optim.Sgd(WEIGHT, lr=0.1), loss, DataLoader((X, T), 8).next)
     trainer = Trainer(updater, max_epoch=3, progress=False)
-    with pytest.raises(FloatingPointError, match=r"^Updater.update: the loss has a NaN: log, at .*test_trainer.py:\d+ in "
-                                                 r"loss, produced the first NaN: its operands had none") as caught:
+    with pytest.raises(FloatingPointError, match=r"^Updater.update: the loss has a NaN: log, at .*test_trainer.py:\d+ "
+                                                 r"in loss, produced the first NaN: its operands had none") as caught:
         trainer.train()
     del caught
     w = WEIGHT.pop()
@@ -213,8 +213,8 @@ def test_the_first_nan_of_a_backward_pass_is_named():
     w = cg.tensor([0.0, 1.0]).attach_grad()
     trainer = Trainer(Updater(cg.optim.Sgd([w], lr=0.1), lambda: (cg.sqrt(w) * 0).sum()), iter_per_epoch=1,
                       progress=False)
-    with pytest.raises(FloatingPointError, match=r"a gradient has a NaN: the backward of sqrt, recorded at .*, produced "
-                                                 r"the first NaN"): trainer.train()
+    with pytest.raises(FloatingPointError, match=r"a gradient has a NaN: the backward of sqrt, recorded at .*, "
+                                                 r"produced the first NaN"): trainer.train()
     assert w.tolist() == [0, 1]
 
 
@@ -258,8 +258,9 @@ def test_a_classification(tmp_path):
     cg.random.seed(0)
     model = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
     trainer = NaiveClassificationTrainer(
-        cg.optim.Adam(model.named_parameters(), lr=0.02), tpred=model, tdata=DataLoader((X, T), 10, shuffle=True, seed=0),
-        vpred=model, vdata=DataLoader((X, T[:, None]), 10), monitor_path=tmp_path / "monitor",
+        cg.optim.Adam(model.named_parameters(), lr=0.02), tpred=model,
+        tdata=DataLoader((X, T), 10, shuffle=True, seed=0), vpred=model, vdata=DataLoader((X, T[:, None]), 10),
+        monitor_path=tmp_path / "monitor",
         model_save_path=tmp_path / "model", max_epoch=20, progress=False)
     history = trainer.train()
     assert history.columns == ["epoch", "iteration", "loss", "rate", "training_error", "valid_loss", "valid_error",

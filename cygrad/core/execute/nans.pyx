@@ -1,5 +1,5 @@
-"""detect_anomaly(forward=True): an operation that computes a NaN from operands without NaN raises an error with its name
-and line."""
+"""detect_anomaly(forward=True): an operation that computes a NaN from operands without NaN raises an error with its
+name and line."""
 
 import numpy as np
 
