@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 TESTS ?=
+BESIDE = tests/project tests/comm tests/data tests/estimators tests/trainers
 PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
 FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_LEVELS),$(CC)
@@ -20,14 +21,14 @@ endif
 demo: $(VENV)/has-demo $(VENV)/built
 	$(PY) -m cygrad demo
 
-# The tests except the slow ones. TESTS="tests/ops/test_table.py -k exp" selects some. Without it, the tests of documents
-# and benchmarks run beside the others, on a second core.
+# The tests except the slow ones. TESTS="tests/ops/test_table.py -k exp" selects some. Without it, some folders run beside
+# the others, on a second core.
 test: $(VENV)/has-test $(VENV)/built
 ifneq ($(TESTS),)
 	$(PY) -m pytest -q $(TESTS)
 else
-	$(PY) -m pytest -q tests/project & project=$$!; $(PY) -m pytest -q --ignore=tests/project; status=$$?; \
-		wait $$project && exit $$status
+	$(PY) -m pytest -q $(BESIDE) & beside=$$!; $(PY) -m pytest -q $(addprefix --ignore=,$(BESIDE)); status=$$?; \
+		wait $$beside && exit $$status
 endif
 
 # All tests, with full sweeps.
