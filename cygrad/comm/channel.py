@@ -5,6 +5,7 @@ import atexit
 import hashlib
 import json
 import os
+import sys
 import threading
 import time
 from typing import Any
@@ -34,7 +35,7 @@ class Channel:
         if self.size == 1: return
         from mpi4py import MPI
 
-        self.MPI, self.comm = MPI, comm.Dup()
+        self.MPI, self.comm = sys.modules[MPI.__name__], comm.Dup()     # (an attribute, not a module, for mypy)
         self.others = [r for r in range(self.size) if r != self.rank]
         Abort.install(MPI)
         if not CHANNELS: atexit.register(end)
