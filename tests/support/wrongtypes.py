@@ -55,7 +55,7 @@ def compiled_modules():
         if found.name.endswith("__main__") or ".demo" in found.name: continue
         yield importlib.import_module(found.name)
     for module in list(sys.modules.values()):
-        if module is not None and module.__name__.startswith("cygrad."): yield module
+        if getattr(module, "__name__", "").startswith("cygrad."): yield module
 
 
 def callables():
