@@ -98,15 +98,26 @@ cdef void end() noexcept nogil:
     cg_unlock(&lock)
 
 
-def _after_fork():
+def _before_fork():
+    """Let no other thread change the number of threads during a fork. In the child BLAS's own lock would stay locked."""
+    cg_lock(&lock)
+
+
+def _after_fork_in_parent():
+    cg_unlock(&lock)
+
+
+def _after_fork_in_child():
     """Discard the products of the parent's other threads, which never end in the child."""
     global running
-    cg_unlock(&lock)                                # another thread may have held it
+    cg_unlock(&lock)
     if running > 0:
         running = 1
         end()
 
-if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
+                        after_in_child=_after_fork_in_child)
 
 
 cdef struct Product:

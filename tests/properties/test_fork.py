@@ -116,6 +116,33 @@ print("fine")
 """)
 
 
+def test_children_while_other_threads_begin_and_end_products():
+    """The first product sets BLAS to one thread and the last restores its number, which starts BLAS's threads under a
+    lock of BLAS. A child of a fork at that moment would wait for that lock forever."""
+    run("""
+import signal
+a, stop = cg.ones((192, 192)), []
+def work():
+    while not stop: a @ a
+def child():
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        os._exit(not ((a @ a).numpy() == 192).all())
+    return pid
+a @ a                           # imports SciPy: a child of a fork in the middle of an import could not end it
+threads = [threading.Thread(target=work) for _ in range(2)]
+for t in threads: t.start()
+for _ in range(80):
+    codes = [os.waitpid(pid, 0)[1] for pid in [child() for _ in range(5)]]
+    if any(codes): break
+stop.append(1)
+for t in threads: t.join()
+assert not any(codes), codes
+print("fine")
+""")
+
+
 def test_a_fork_while_a_gradient_is_half_delivered():
     """Another thread of the parent has written one of two contributions. In the child the other one never arrives."""
     run("""
