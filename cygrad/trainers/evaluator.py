@@ -12,7 +12,7 @@ from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
 from cygrad.optim.settings import count, instance, runs, shown
-from cygrad.trainers.passes import check_feeder, feed, length_of
+from cygrad.trainers.passes import check_feeder, check_settings, feed, functions, length_of
 
 Root: TypeAlias = Callable[..., Any]
 Callbacks: TypeAlias = Callable[[Any, Any], object] | Iterable[Callable[[Any, Any], object]]
@@ -50,12 +50,7 @@ class Evaluator:
         self.val_iter = count(self._name, "val_iter", length if val_iter is None else val_iter)
         self.callback_on_start = self._callbacks("callback_on_start", callback_on_start)
         self.callback_on_finish = self._callbacks("callback_on_finish", callback_on_finish)
-        if not isinstance(clear_buffer, bool):
-            raise TypeError(f"{self._name}: clear_buffer must be True or False, got {described(clear_buffer)}")
-        instance(self._name, "comm", comm)
-        if comm is not None and not callable(getattr(comm, "all_reduce", None)):
-            raise TypeError(f"{self._name}: comm must have all_reduce(arrays, division=False, inplace=False), got "
-                            f"{described(comm)}")
+        check_settings(self._name, clear_buffer, comm)
         self.clear_buffer, self.comm = clear_buffer, comm
         self.names = self._named(names)
         self.values: dict[str, Any] = {}
@@ -78,20 +73,11 @@ class Evaluator:
 
     def _callbacks(self, point: str, given: Any) -> tuple[Callable[[Any, Any], object], ...]:
         """A function for each root, or none."""
-        if callable(given): given = (given,)
-        if given is None: given = ()
-        if not hasattr(given, "__iter__"):
-            raise TypeError(f"{self._name}: {point} must be a function of i and a value, or one for each root, got "
-                            f"{described(given)}")
-        functions = tuple(given)
-        for k, f in enumerate(functions):
-            if not callable(f):
-                raise TypeError(f"{self._name}: {point}[{k}] must be a function of i and a value, got {described(f)}")
-            runs(self._name, point, f)
-        if functions and len(functions) != len(self.vroot):
-            raise ValueError(f"{self._name}: {point} has {len(functions)} functions for {len(self.vroot)} roots; pass "
-                             f"one for each, in their order")
-        return functions
+        found = functions(self._name, point, given, "a function of i and a value")
+        if found and len(found) != len(self.vroot):
+            raise ValueError(f"{self._name}: {point} has {len(found)} functions for {len(self.vroot)} roots; pass one "
+                             f"for each, in their order")
+        return found
 
     def _named(self, names: Iterable[str] | None) -> tuple[str, ...]:
         if names is not None:

@@ -41,12 +41,12 @@ class Naive:
         if (vdata is None) != (vpred is None):
             raise ValueError(f"{name}: vpred and vdata belong together, got no "
                              f"{'vdata' if vdata is None else 'vpred'}")
+        predict: Any = tpred
         train = self._loader(name, "tdata", tdata, tinput, tlabel)
         measures, others = self.measures, Others({k: f for k, f in self.measures.items() if k != "loss"})
 
         def loss(x: Any, t: Any) -> Tensor:
-            assert tpred is not None
-            y, t = tpred(x), asarray(t)
+            y, t = predict(x), asarray(t)
             others.add(y, t)
             return measures["loss"](y, t)
 

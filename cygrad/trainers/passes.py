@@ -35,12 +35,7 @@ class Passes:
             raise TypeError(f"{self._name}: solver must have {', '.join(self.needs)}, as the solvers of cygrad.optim "
                             f"have; got {described(solver)} without {', '.join(missing)}")
         check_feeder(self._name, data_feeder)
-        if not isinstance(clear_buffer, bool):
-            raise TypeError(f"{self._name}: clear_buffer must be True or False, got {described(clear_buffer)}")
-        instance(self._name, "comm", comm)
-        if comm is not None and not callable(getattr(comm, "all_reduce", None)):
-            raise TypeError(f"{self._name}: comm must have all_reduce(arrays, division=False, inplace=False), got "
-                            f"{described(comm)}")
+        check_settings(self._name, clear_buffer, comm)
         self.accum_grad = count(self._name, "accum_grad", accum_grad)
         self.loss = self._forward_of(loss)
         self.solver, self.data_feeder, self.clear_buffer, self.comm = solver, data_feeder, clear_buffer, comm
@@ -203,6 +198,29 @@ def check_feeder(owner, data_feeder):
                         f"{described(data_feeder)}; for an iterable, pass iter(batches).__next__")
     runs(owner, "data_feeder", data_feeder, "; call it and pass __next__ of the result")
     return data_feeder
+
+
+def check_settings(owner, clear_buffer, comm):
+    """Raise TypeError unless they are a bool, and None or what has all_reduce()."""
+    if not isinstance(clear_buffer, bool):
+        raise TypeError(f"{owner}: clear_buffer must be True or False, got {described(clear_buffer)}")
+    instance(owner, "comm", comm)
+    if comm is not None and not callable(getattr(comm, "all_reduce", None)):
+        raise TypeError(f"{owner}: comm must have all_reduce(arrays, division=False, inplace=False), got "
+                        f"{described(comm)}")
+
+
+def functions(owner, point, given, wanted="a function of i"):
+    """A callback argument, one function or an iterable of functions, as a tuple."""
+    if given is None: return ()
+    found = (given,) if callable(given) else given
+    if not hasattr(found, "__iter__"):
+        raise TypeError(f"{owner}: {point} must be {wanted}, or an iterable of functions, got {described(given)}")
+    found = tuple(found)
+    for k, f in enumerate(found):
+        if not callable(f): raise TypeError(f"{owner}: {point}[{k}] must be {wanted}, got {described(f)}")
+        runs(owner, point, f)
+    return found
 
 
 def feed(data_feeder):

@@ -13,10 +13,10 @@ from cygrad.core.execute.generator import default_generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.paths import file_path, folder_path
 from cygrad.memory.scopes import track
-from cygrad.optim.settings import count, instance, number, runs, shown
+from cygrad.optim.settings import count, instance, number, shown
 from cygrad.trainers.checkpoints import Checkpoints, read
 from cygrad.trainers.history import History
-from cygrad.trainers.passes import length_of
+from cygrad.trainers.passes import functions, length_of
 from cygrad.trainers.progress import Progress
 
 Callbacks: TypeAlias = Callable[..., object] | Iterable[Callable[..., object]]
@@ -48,9 +48,9 @@ class Trainer:
     the name of a column of the history (None: the first value of the first evaluator, or "loss"); "-accuracy", with a
     minus, is one that should rise. nan: "raise" checks the loss and the gradients of each update, and stops at the
     first NaN with FloatingPointError, before the parameters change; the error names the first operator that computed a
-    NaN, and its line. "ignore" does not check. progress: a bar with the loss, the rate and the live bytes, with tqdm;
-    None shows it if tqdm is installed and the output is a terminal. history_path: a .csv or .json file to which the
-    history is saved after each epoch.
+    NaN, and its line. (A DynamicLossScalingUpdater expects NaN, so "raise" has no effect on it.) "ignore" does not
+    check. progress: a bar with the loss, the rate and the live bytes, with tqdm; None shows it if tqdm is installed and
+    the output is a terminal. history_path: a .csv or .json file to which the history is saved after each epoch.
 
     `history` has a row for each epoch: epoch, iteration, loss (the mean over the epoch), the learning rate, seconds,
     peak_bytes, and the values of the evaluators. `epoch` and `iteration` are how many are complete, and `stopped` says
@@ -82,10 +82,10 @@ class Trainer:
             raise ValueError("Trainer: iter_per_epoch, the number of updates of an epoch, is missing; pass it, or the "
                              "next() of a DataLoader as data_feeder of the updater")
         self.iter_per_epoch = count("Trainer", "iter_per_epoch", length if iter_per_epoch is None else iter_per_epoch)
-        self.callback_on_start = functions("callback_on_start", callback_on_start)
-        self.callback_on_finish = functions("callback_on_finish", callback_on_finish)
-        self.update_callback_on_start = functions("update_callback_on_start", update_callback_on_start)
-        self.update_callback_on_finish = functions("update_callback_on_finish", update_callback_on_finish)
+        self.callback_on_start = functions("Trainer", "callback_on_start", callback_on_start, "a function")
+        self.callback_on_finish = functions("Trainer", "callback_on_finish", callback_on_finish, "a function")
+        self.update_callback_on_start = functions("Trainer", "update_callback_on_start", update_callback_on_start)
+        self.update_callback_on_finish = functions("Trainer", "update_callback_on_finish", update_callback_on_finish)
         self.state = self._checked_state(state)
         self.keep = None if keep is None else count("Trainer", "keep", keep)
         self.patience = None if patience is None else count("Trainer", "patience", patience)
@@ -305,19 +305,6 @@ class Trainer:
         self.epoch, self.iteration = own["epoch"], own["iteration"]
         self._least, self._worse = own["least"], own["worse"]
         self._losses, self._seconds, self._peak = [0.0] * len(self.updater), 0.0, 0
-
-
-def functions(point: str, given: Any) -> tuple[Callable[..., object], ...]:
-    """A callback argument as a tuple of functions."""
-    if given is None: return ()
-    found = (given,) if callable(given) else given
-    if not hasattr(found, "__iter__"):
-        raise TypeError(f"Trainer: {point} must be a function, or an iterable of functions, got {described(given)}")
-    found = tuple(found)
-    for k, f in enumerate(found):
-        if not callable(f): raise TypeError(f"Trainer: {point}[{k}] must be a function, got {described(f)}")
-        runs("Trainer", point, f)
-    return found
 
 
 def unique(name: str, row: Mapping[str, Any]) -> str:

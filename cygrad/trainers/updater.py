@@ -8,9 +8,9 @@ from typing import Any
 from cygrad.core.errors import described
 from cygrad.core.execute.generator import default_generator
 from cygrad.core.graph.tensor import Tensor
-from cygrad.optim.settings import instance, runs
+from cygrad.optim.settings import instance
 from cygrad.trainers.nans import has_nan, raise_nan
-from cygrad.trainers.passes import Callbacks, Passes, new_collection
+from cygrad.trainers.passes import Callbacks, Passes, functions, new_collection
 
 POINTS = tuple(f"{stage}_callback_on_{end}" for stage in ("forward", "backward", "comm", "update")
                for end in ("start", "finish"))
@@ -67,7 +67,7 @@ class Updater(Passes):
             backward_callback_on_finish, comm_callback_on_start, comm_callback_on_finish, update_callback_on_start,
             update_callback_on_finish,
         )
-        for point, f in zip(POINTS, given, strict=True): setattr(self, point, self._callbacks(point, f))
+        for point, f in zip(POINTS, given, strict=True): setattr(self, point, functions(self._name, point, f))
 
     def _entries(self):
         return {} if self.comm_callback is None else {"comm_callback": type(self.comm_callback)}
@@ -83,19 +83,6 @@ class Updater(Passes):
             raise ValueError(f"{self._name}: comm_callback takes the place of comm and grads, which would sum the "
                              f"gradients once more; pass one of them")
         return scope
-
-    def _callbacks(self, point, given):
-        """One function or an iterable of functions, as a tuple."""
-        if callable(given): given = (given,)
-        if not hasattr(given, "__iter__"):
-            raise TypeError(f"{self._name}: {point} must be a function of i, or an iterable of functions, got "
-                            f"{described(given)}")
-        functions = tuple(given)
-        for k, f in enumerate(functions):
-            if not callable(f):
-                raise TypeError(f"{self._name}: {point}[{k}] must be a function of i, got {described(f)}")
-            runs(self._name, point, f)
-        return functions
 
     def update(self, i: int) -> None:
         """Run update number `i`, which the callbacks receive."""

@@ -5,6 +5,8 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
+
 import cygrad as cg
 from cygrad.trainers import (
     Evaluator, History, NaiveClassificationTrainer, NaiveRegressionTrainer, Trainer, Updater,
@@ -150,7 +152,7 @@ CASES = [
     (saving({(1, 2): 3}), TypeError,
      "Trainer.train: the keys of updaters['0'] must be strings or numbers, got (1, 2)"),
     (saving({"x": nested(120)}), ValueError, "Trainer.train: updaters<*> is nested more than 100 deep"),
-    (saving({"x": __import__("numpy").zeros(2, "f2")}), TypeError,
+    (saving({"x": np.zeros(2, "f2")}), TypeError,
      "Trainer.train: updaters['0']['x'] cannot be saved: <*>"),
     (lambda: Evaluator(root), ValueError,
      "Evaluator: val_iter, the number of batches, is missing; pass it, or the next() of a DataLoader as data_feeder"),
@@ -160,7 +162,7 @@ CASES = [
      "Evaluator: vroot must be a function of a batch that returns a value, or the head of a net, got 'loss'; pass "
      "net.head('loss')"),
     (lambda: Evaluator(root, None, 1, 3), TypeError,
-     "Evaluator: callback_on_start must be a function of i and a value, or one for each root, got 3"),
+     "Evaluator: callback_on_start must be a function of i and a value, or an iterable of functions, got 3"),
     (lambda: Evaluator(root, None, 1, [3]), TypeError,
      "Evaluator: callback_on_start[0] must be a function of i and a value, got 3"),
     (lambda: Evaluator([root, root], None, 1, print), ValueError,
