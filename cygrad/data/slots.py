@@ -1,6 +1,7 @@
 """The memory of batches. A loader writes each batch to memory that an earlier one had, unless somebody still holds
 that: then the memory is left to them, and the loader takes new memory."""
 
+import math
 import threading
 from typing import Any
 
@@ -25,14 +26,12 @@ class Slot:
         """Arrays of these shapes and dtypes in the memory of the slot."""
         self.spec, self.shapes = spec, [shape for shape, _ in kinds]
         for k, (shape, dtype) in enumerate(kinds):
-            n, old = int(np.prod(shape, dtype=np.int64)), self.vectors[k] if k < len(self.vectors) else None
-            if old is not None and old.dtype == dtype and old.size >= n: continue
-            del old
-            if k < len(self.vectors): self.vectors.pop(k)       # (its memory goes back first)
-            self.vectors.insert(k, empty(n, dtype=dtype))
+            if k < len(self.vectors):
+                if self.vectors[k].dtype == dtype and self.vectors[k].size >= math.prod(shape): continue
+                self.vectors.pop(k)                 # (its memory goes back first)
+            self.vectors.insert(k, empty(math.prod(shape), dtype=dtype))
         del self.vectors[len(kinds):]
-        return [v.numpy()[:np.prod(s, dtype=np.int64)].reshape(s)
-                for v, s in zip(self.vectors, self.shapes, strict=True)]
+        return [v.numpy()[:math.prod(s)].reshape(s) for v, s in zip(self.vectors, self.shapes, strict=True)]
 
     def write(self, batch: Read) -> "Slot":
         spec, columns = batch
@@ -42,7 +41,7 @@ class Slot:
 
     def batch(self) -> Any:
         """The batch, as new tensors on the memory of the slot."""
-        return build(self.spec, iter([v[:np.prod(s, dtype=np.int64).item()].reshape(s)
+        return build(self.spec, iter([v[:math.prod(s)].reshape(s)
                                       for v, s in zip(self.vectors, self.shapes, strict=True)]))
 
     def is_free(self) -> bool:

@@ -197,9 +197,6 @@ def test_a_detached_view_does_not_stand_for_the_recorded_one():
     assert ours.grad.tolist() == theirs.grad.tolist() == [6, 12, 18]
 
 
-STATES = {}
-
-
 def with_hooks(w, x):
     with cg.autograd.saved_tensors_hooks(lambda t: t * 2, lambda t: t), cg.record(): (w.a * x).sum()
 
