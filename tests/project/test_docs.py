@@ -173,12 +173,12 @@ def test_the_ratios_of_chapter_15_are_those_measured():
 
 
 def test_figures_are_drawn_by_their_code():
-    figures = runpy.run_path(str(ROOT / "docs" / "figures.py"))
+    figures = runpy.run_path(str(ROOT / "docs" / "figures"))
     shown = {link.name for chapter in CHAPTERS
              for link in map(Path, re.findall(r"!\[.*?\]\((\S+\.svg)\)", chapter.read_text(), re.S))}
     assert shown == {*figures["FIGURES"]}
     for name, draw in figures["FIGURES"].items():
-        assert (figures["FOLDER"] / name).read_text() == draw(), f"{name}: run python docs/figures.py"
+        assert (figures["FOLDER"] / name).read_text() == draw(), f"{name}: run python docs/figures"
 
 
 @every_document_with(LINK)

@@ -1,74 +1,15 @@
-"""Draws the figures of chapters 12 to 15: `python docs/figures.py` writes them to docs/_static."""
+"""Chapters 13 to 15: nets, buffers in an arena, addresses and times."""
 
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+from drawing import BACKWARD, EDGE, FORWARD, GREY, box, svg
 
 import cygrad as cg
 from cygrad.demo.training import cnn, mlp
 from cygrad.graph import Net
 
-FOLDER = Path(__file__).parent / "_static"
-MEASURED = Path(__file__).parents[1] / "benchmarks" / "results" / "nets.md"
-
-# ---- chapter 12: paths of solvers ------------------------------------------------------------------------------------
-
-
-def valley(w):
-    """(w0^2 + 25 w1^2) / 2: 25 times as steep across as along."""
-    return (w * w * cg.asarray([1.0, 25.0], dtype="float64")).sum() / 2
-
-
-def path(solver, steps=40):
-    """The points that a solver visits in the valley from (-9, 2) on."""
-    w = cg.tensor([-9.0, 2.0], "float64", requires_grad=True)
-    solver.set_parameters([w])
-    points = [w.tolist()]
-    for _ in range(steps):
-        solver.zero_grad()
-        with cg.record(): height = valley(w)
-        height.backward()
-        solver.update()
-        points.append(w.tolist())
-    return points
-
-
-SOLVERS = (
-    ("Sgd, lr 0.07", "#b91c1c", cg.optim.Sgd, 0.07), ("Momentum, lr 0.01", "#155e75", cg.optim.Momentum, 0.01),
-    ("Adam, lr 0.5", "#4d7c0f", cg.optim.Adam, 0.5),
-)
-WIDTH, HEIGHT, ACROSS, ALONG = 640, 170, 34, 46      # of a panel in pixels, and pixels for a unit of w1 and of w0
-
-
-def panel(title, color, points, top):
-    """The SVG of one path over contours of the valley."""
-    def place(w0, w1): return f"{(w0 + 10) * ALONG:.1f},{top + HEIGHT / 2 - w1 * ACROSS:.1f}"
-
-    x, y = place(0, 0).split(",")
-    levels = ((2 * h) ** 0.5 for h in (0.5, 4, 12, 25, 45, 70))
-    contours = [f'<ellipse cx="{x}" cy="{y}" rx="{r * ALONG:.1f}" ry="{r / 5 * ACROSS:.1f}"/>' for r in levels]
-    dots = [f'<circle cx="{p[0]}" cy="{p[1]}" r="2"/>' for p in (place(*w).split(",") for w in points)]
-    return "\n".join([
-        f'<svg y="{top}" height="{HEIGHT - 4}" viewBox="0 {top} {WIDTH} {HEIGHT - 4}">',
-        '<g fill="none" stroke="#cbd5e1">', *contours, "</g>",
-        f'<polyline points="{" ".join(place(*w) for w in points)}" fill="none" stroke="{color}"/>',
-        f'<g fill="{color}">', *dots, f'<text x="632" y="{top + 18}" text-anchor="end">{title}</text></g></svg>',
-    ])
-
-
-def svg(width, height, parts, size=12):
-    """A whole drawing of this size in pixels."""
-    head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-            f'font-size="{size}">')
-    return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>", ""])
-
-
-def paths():
-    """The figure of chapter 12."""
-    panels = [panel(title, color, path(make(lr)), i * HEIGHT) for i, (title, color, make, lr) in enumerate(SOLVERS)]
-    return svg(WIDTH, HEIGHT * len(panels), panels, 14)
-
-
-# ---- chapter 13: nets ------------------------------------------------------------------------------------------------
+MEASURED = Path(__file__).parents[2] / "benchmarks" / "results" / "nets.md"
 
 def first():
     """The first net of the chapter, with its gradients."""
@@ -87,18 +28,7 @@ def branches():
     return net
 
 
-# ---- chapter 14: buffers in an arena ---------------------------------------------------------------------------------
-
-FORWARD, BACKWARD, EDGE, GREY = "#a5c9e1", "#f0b49e", "#334155", "#475569"
 EXAMPLE = {"a": (2, 0, 1), "b": (2, 1, 3), "c": (3, 2, 3)}      # units of memory, first step, last step
-
-
-def box(x, y, width, height, color, text="", about=""):
-    """A rectangle with a text, if there is room for it. `about` appears under the pointer."""
-    shown = f'<text x="{x + 4:.1f}" y="{y + height / 2 + 4:.1f}">{escape(text)}</text>' \
-        if height >= 14 and width >= 6.2 * len(text) + 6 else ""
-    return (f'<g><title>{escape(about or text)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
-            f'height="{max(height, 0.5):.1f}" fill="{color}" stroke="{EDGE}" stroke-width="0.5"/>{shown}</g>')
 
 
 def placements():
@@ -112,20 +42,6 @@ def placements():
             parts.append(box(left + 60 * begin, top, 60 * (end + 1 - begin), 24 * units, FORWARD, f"{name}: {units}"))
         parts += [f'<text x="{left + 60 * step + 10}" y="218" fill="{GREY}">step {step}</text>' for step in range(4)]
     return svg(620, 228, parts)
-
-
-def training_net(model, shape):
-    """A captured training step of a model with Adam, on a batch of this shape with ten classes."""
-    solver = cg.optim.Adam(model.parameters())
-
-    def step(x, target):
-        solver.zero_grad()
-        with cg.record(): loss = cg.cross_entropy(model(x), target)
-        loss.backward()
-        solver.update()
-        return loss
-
-    return Net.capture(step, (shape, "float32"), ((shape[0],), "int64"))
 
 
 def arena(model):
@@ -147,7 +63,19 @@ def arena(model):
     return svg(660, 360, parts, 11)
 
 
-# ---- chapter 15: addresses and times ---------------------------------------------------------------------------------
+def training_net(model, shape):
+    """A captured training step of a model with Adam, on a batch of this shape with ten classes."""
+    solver = cg.optim.Adam(model.parameters())
+
+    def step(x, target):
+        solver.zero_grad()
+        with cg.record(): loss = cg.cross_entropy(model(x), target)
+        loss.backward()
+        solver.update()
+        return loss
+
+    return Net.capture(step, (shape, "float32"), ((shape[0],), "int64"))
+
 
 COLORS = {"input": "#cbd5e1", "parameter": "#c4d79b", ".grad": "#f0b49e", "arena": "#a5c9e1"}
 
@@ -198,10 +126,7 @@ def times():
 
 
 FIGURES = {
-    "paths.svg": paths, "first-net.svg": lambda: first().to_svg(), "branches.svg": lambda: branches().to_svg(),
+    "first-net.svg": lambda: first().to_svg(), "branches.svg": lambda: branches().to_svg(),
     "placements.svg": placements, "arena-mlp.svg": lambda: arena(mlp()), "arena-cnn.svg": lambda: arena(cnn()),
     "addresses.svg": addresses, "times.svg": times,
 }
-
-if __name__ == "__main__":
-    for name, draw in FIGURES.items(): (FOLDER / name).write_text(draw())

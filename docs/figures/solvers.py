@@ -1,0 +1,56 @@
+"""Chapter 12: the paths of solvers in a valley."""
+
+from drawing import svg
+
+import cygrad as cg
+
+
+def valley(w):
+    """(w0^2 + 25 w1^2) / 2: 25 times as steep across as along."""
+    return (w * w * cg.asarray([1.0, 25.0], dtype="float64")).sum() / 2
+
+
+def path(solver, steps=40):
+    """The points that a solver visits in the valley from (-9, 2) on."""
+    w = cg.tensor([-9.0, 2.0], "float64", requires_grad=True)
+    solver.set_parameters([w])
+    points = [w.tolist()]
+    for _ in range(steps):
+        solver.zero_grad()
+        with cg.record(): height = valley(w)
+        height.backward()
+        solver.update()
+        points.append(w.tolist())
+    return points
+
+
+SOLVERS = (
+    ("Sgd, lr 0.07", "#b91c1c", cg.optim.Sgd, 0.07), ("Momentum, lr 0.01", "#155e75", cg.optim.Momentum, 0.01),
+    ("Adam, lr 0.5", "#4d7c0f", cg.optim.Adam, 0.5),
+)
+WIDTH, HEIGHT, ACROSS, ALONG = 640, 170, 34, 46      # of a panel in pixels, and pixels for a unit of w1 and of w0
+
+
+def panel(title, color, points, top):
+    """The SVG of one path over contours of the valley."""
+    def place(w0, w1): return f"{(w0 + 10) * ALONG:.1f},{top + HEIGHT / 2 - w1 * ACROSS:.1f}"
+
+    x, y = place(0, 0).split(",")
+    levels = ((2 * h) ** 0.5 for h in (0.5, 4, 12, 25, 45, 70))
+    contours = [f'<ellipse cx="{x}" cy="{y}" rx="{r * ALONG:.1f}" ry="{r / 5 * ACROSS:.1f}"/>' for r in levels]
+    dots = [f'<circle cx="{p[0]}" cy="{p[1]}" r="2"/>' for p in (place(*w).split(",") for w in points)]
+    return "\n".join([
+        f'<svg y="{top}" height="{HEIGHT - 4}" viewBox="0 {top} {WIDTH} {HEIGHT - 4}">',
+        '<g fill="none" stroke="#cbd5e1">', *contours, "</g>",
+        f'<polyline points="{" ".join(place(*w) for w in points)}" fill="none" stroke="{color}"/>',
+        f'<g fill="{color}">', *dots, f'<text x="632" y="{top + 18}" text-anchor="end">{title}</text></g></svg>',
+    ])
+
+
+def paths():
+    """The figure of chapter 12."""
+    panels = [panel(title, color, path(make(lr)), i * HEIGHT) for i, (title, color, make, lr) in enumerate(SOLVERS)]
+    return svg(WIDTH, HEIGHT * len(panels), panels, 14)
+
+
+FIGURES = {"paths.svg": paths}
