@@ -99,7 +99,7 @@ cdef void end() noexcept nogil:
 
 
 def _before_fork():
-    """Let no other thread change the number of threads during a fork. In the child BLAS's own lock would stay locked."""
+    """Let no other thread change the number of threads during a fork: in the child the lock of BLAS stays locked."""
     cg_lock(&lock)
 
 
