@@ -1,14 +1,21 @@
-"""Draws the figures of the walkthrough: `python docs/figures` writes them to docs/_static. A module for some chapters
-has a dictionary FIGURES: file names, and functions that return the texts of the files.
+"""Draws the figures of the walkthrough: `python docs/figures` writes them to docs/_static, `python docs/figures FOLDER`
+to a folder. The workspace of some operators depends on the CPU, so it is that of the baseline kernels, on one thread.
+A module for some chapters has a dictionary FIGURES: file names, and functions that return the texts of the files.
 """
 
+import os
+import sys
 from pathlib import Path
 
+os.environ["CYGRAD_LEVEL"] = "baseline"     # before cygrad is imported
+
+import kernels
 import nets
 import solvers
 
-FOLDER = Path(__file__).parents[1] / "_static"
-FIGURES = {name: draw for module in (solvers, nets) for name, draw in module.FIGURES.items()}
+FIGURES = {name: draw for module in (kernels, solvers, nets) for name, draw in module.FIGURES.items()}
 
 if __name__ == "__main__":
-    for name, draw in FIGURES.items(): (FOLDER / name).write_text(draw())
+    folder = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parents[1] / "_static"
+    nets.cg.set_num_threads(1)
+    for name, draw in FIGURES.items(): (folder / name).write_text(draw())

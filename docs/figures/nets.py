@@ -46,10 +46,7 @@ def placements():
 
 def arena(model):
     """The plan of a training step: the buffers of the arena over the steps, in the form of rectangles."""
-    threads = cg.get_num_threads()
-    cg.set_num_threads(1)                           # (the workspace of some operators depends on it)
-    try: plan = training_net(model, (64, 1, 8, 8)).plan()
-    finally: cg.set_num_threads(threads)
+    plan = training_net(model, (64, 1, 8, 8)).plan()
     first, last = min(r.first for r in plan.rows), max(r.last for r in plan.rows)
     across, up = 600 / (last + 1 - first), 300 / plan.peak_bytes
     parts = [f'<text x="30" y="20" font-weight="bold">{plan.peak_bytes:,} bytes, bound {plan.bound_bytes:,}</text>',
