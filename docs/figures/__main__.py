@@ -9,11 +9,13 @@ from pathlib import Path
 
 os.environ["CYGRAD_LEVEL"] = "baseline"     # before cygrad is imported
 
+import backward
+import basics
 import kernels
 import nets
 import solvers
 
-FIGURES = {name: draw for module in (kernels, solvers, nets) for name, draw in module.FIGURES.items()}
+FIGURES = {name: draw for module in (basics, backward, kernels, solvers, nets) for name, draw in module.FIGURES.items()}
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parents[1] / "_static"

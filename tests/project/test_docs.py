@@ -174,8 +174,8 @@ def test_the_ratios_of_chapter_15_are_those_measured():
 def test_figures_are_drawn_by_their_code(tmp_path):
     subprocess.run([sys.executable, ROOT / "docs" / "figures", tmp_path], check=True)
     drawn = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    shown = {link.name for chapter in CHAPTERS
-             for link in map(Path, re.findall(r"!\[.*?\]\((\S+\.svg)\)", chapter.read_text(), re.S))}
+    pattern = re.compile(r'!\[[^]]*\]\((\S+\.svg)\)|<iframe src="(\S+)"')
+    shown = {Path(link[1] or link[2]).name for chapter in CHAPTERS for link in pattern.finditer(chapter.read_text())}
     assert shown == {*drawn}
     for name, content in drawn.items():
         assert ROOT.joinpath("docs", "_static", name).read_bytes() == content, f"{name}: run python docs/figures"

@@ -203,6 +203,22 @@ def test_pages_in_a_browser(site, pages, served, browser):
     assert not wrong, "\n".join(map(str, wrong))
 
 
+def test_the_timeline_shows_each_event(served, browser):
+    look(browser, 700, "light")
+    browser.open(served + "_static/timeline.html")
+    title, states = 'document.getElementById("event").textContent', browser.run("states.length")
+    bars = 'document.querySelectorAll(".moment").length'
+    assert browser.run(title) == "Before backward" and browser.run(bars) == states
+    for k in range(1, states):
+        browser.run('document.getElementById("forward").click()')
+        assert browser.run(title).startswith(f"Event {k} of {states - 1}. ")
+    assert browser.run('document.getElementById("forward").disabled')
+    browser.run('document.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowLeft"}))')
+    assert browser.run(title).startswith(f"Event {states - 2} of ")
+    browser.run('document.querySelectorAll(".moment")[3].dispatchEvent(new Event("click"))')
+    assert browser.run(title).startswith("Event 3 of ") and complaints(browser, served) == []
+
+
 def test_the_search_finds_names_and_words(served, browser):
     look(browser, 1280, "light")
     for query, expected in (("GradientCollector", "api/cygrad.html#cygrad.GradientCollector"),
