@@ -173,8 +173,9 @@ def report():
             height = 250 * moment[category] / peak
             if not height: continue
             y -= height
+            about = f"event {k}, {category}: {moment[category]:,} bytes"
             parts.append(f'<rect x="{x}" y="{y:.1f}" width="{across:.1f}" height="{height:.1f}" '
-                         f'fill="{SHADES[category]}"><title>event {k}, {category}: {moment[category]:,} bytes</title></rect>')
+                         f'fill="{SHADES[category]}"><title>{about}</title></rect>')
     x = f"{30 + across * (sums.index(peak) + 0.5):.1f}"
     parts.append(f'<line x1="{x}" y1="42" x2="{x}" y2="300" stroke="{EDGE}" stroke-dasharray="4 3"/>')
     parts.append(text(float(x), 38, f"peak {peak:,}", "middle"))
