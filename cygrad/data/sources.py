@@ -74,7 +74,8 @@ class Columns:
         if isinstance(rows, slice): return whole(a[rows])
 
         def write(out: np.ndarray[Any, Any]) -> None:
-            np.take(a, rows, 0, out, "clip")        # (with mode "raise", NumPy would copy through a buffer)
+            if a.flags.c_contiguous: np.take(a, rows, 0, out, "clip")   # (mode "raise" would copy through a buffer)
+            else: out[...] = a[rows]                # (take would copy all of `a` first)
         return Column((len(rows), *a.shape[1:]), a.dtype, write)
 
 

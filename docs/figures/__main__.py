@@ -14,8 +14,10 @@ import basics
 import kernels
 import nets
 import solvers
+import transformer
 
-FIGURES = {name: draw for module in (basics, backward, kernels, solvers, nets) for name, draw in module.FIGURES.items()}
+MODULES = basics, backward, kernels, solvers, nets, transformer
+FIGURES = {name: draw for module in MODULES for name, draw in module.FIGURES.items()}
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parents[1] / "_static"

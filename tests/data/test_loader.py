@@ -1,6 +1,7 @@
 """DataLoader: order, batches, memory, state, errors."""
 
 import gc
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -140,6 +141,21 @@ def test_a_larger_batch_takes_larger_memory():
     sizes = [3, 1, 4, 2, 5]
     loader = DataLoader(sizes, 1, collate=lambda samples: np.arange(samples[0]))
     for _ in range(2): assert [x.tolist() for x in loader] == [[*range(n)] for n in sizes]
+
+
+def test_a_view_with_strides_is_not_copied():
+    """The windows of a text are a view of it; all of them together are 65 times as large."""
+    codes = np.arange(20_000)
+    views = np.lib.stride_tricks.sliding_window_view(codes, 65), np.broadcast_to(codes[:, None], (20_000, 65))[:-64]
+    loader = DataLoader(views, 4, shuffle=True)
+    loader.next()
+    tracemalloc.start()
+    try:
+        x, y = loader.next()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally: tracemalloc.stop()
+    np.testing.assert_array_equal(x.numpy(), y.numpy() + np.arange(65))
+    assert peak < codes.nbytes, peak
 
 
 # ---- position --------------------------------------------------------------------------------------------------------
