@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 TESTS ?=
-BESIDE = tests/project tests/comm tests/data tests/estimators tests/trainers
+BESIDE = tests/project tests/comm tests/data tests/estimators tests/examples tests/trainers
 PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
 FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_LEVELS),$(CC)
