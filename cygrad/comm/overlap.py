@@ -42,11 +42,12 @@ class AllReduceScope:
     If the scope is left by an exception on one rank, the others raise RuntimeError, which names that rank. Gradients
     are partly summed then, so zero them. On entry, all ranks raise ValueError if their arguments differ.
 
-    `reduced` is the number of packs that have been summed in the open scope, or in the last one."""
+    `reduced` is the number of packs that have been summed in the open scope, or in the last one. `comm` is the
+    communicator."""
 
     def __init__(self, comm: Any, arrays: Iterable[Tensor], pack_size: int, division: bool = False,
                  scale_grad: float | None = None):
-        self._comm, self._channel = comm, comm._beside
+        self.comm, self._channel = comm, comm._beside
         self.variables = listed(CALL, "arrays", arrays)
         first: dict[int, int] = {}
         for k, x in enumerate(self.variables):

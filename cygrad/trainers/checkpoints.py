@@ -18,7 +18,7 @@ from cygrad.io import saving
 from cygrad.trainers.trees import Damaged, Parts, joined
 
 FORMAT, VERSION = "cygrad.trainers", "1"
-NAME = re.compile(r"checkpoint_(\d{6,})\.safetensors")
+NAME = r"checkpoint_(\d{6,})%s\.safetensors"
 
 
 class Checkpoints:
@@ -49,15 +49,18 @@ class Checkpoints:
                      {"format": FORMAT, "version": VERSION, "state": text}, "Trainer.train")
 
     def prune(self) -> None:
-        """Remove the checkpoints before the last ones."""
+        """Remove the files of this rank before the last checkpoints."""
         if self.keep is None: return
-        for i in sorted(found(self.folder))[:-self.keep]:
-            with suppress(OSError): os.unlink(self.path(i, self.rank))
+        kept = sorted(found(self.folder))[-self.keep:]
+        for i in found(self.folder, self.rank):
+            if kept and i < kept[0]:
+                with suppress(OSError): os.unlink(self.path(i, self.rank))
 
 
-def found(folder: str) -> list[int]:
-    """The iterations of the checkpoints in a folder."""
-    return [int(name[1]) for entry in os.listdir(folder) if (name := NAME.fullmatch(entry))]
+def found(folder: str, rank: int = 0) -> list[int]:
+    """The iterations of the checkpoints of a rank in a folder."""
+    pattern = NAME % (f"-{rank}" if rank else "")
+    return [int(name[1]) for entry in os.listdir(folder) if (name := re.fullmatch(pattern, entry))]
 
 
 def read(path: Any, rank: int = 0) -> dict[str, Any]:

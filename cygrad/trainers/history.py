@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from os import PathLike
@@ -13,6 +14,10 @@ from cygrad.core.paths import file_path
 from cygrad.io.files import replacing
 
 SHARED = ("epoch", "iteration")     # columns that are no curves
+
+
+def finite(value: Any) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 class History:
@@ -44,10 +49,12 @@ class History:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the rows to a .csv file, with the names of the columns in the first line, or to a .json file, a list of
-        objects. Raises ValueError for another suffix."""
+        objects; NaN and infinity, which JSON has not, become null there. Raises ValueError for another suffix."""
         name = file_path(path, "History.save", "history.csv")
         suffix = os.path.splitext(name)[1].lower()
-        if suffix == ".json": text = json.dumps(self.rows, indent=1) + "\n"
+        if suffix == ".json":
+            rows = [{name: value if finite(value) else None for name, value in row.items()} for row in self.rows]
+            text = json.dumps(rows, indent=1, allow_nan=False) + "\n"
         elif suffix == ".csv":
             buffer = io.StringIO()
             writer = csv.DictWriter(buffer, self.columns, restval="", lineterminator="\n")

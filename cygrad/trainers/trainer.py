@@ -5,12 +5,16 @@ from __future__ import annotations                  # so that help() shows Callb
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from os import PathLike
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from cygrad.core.errors import described
 from cygrad.core.execute.generator import default_generator
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.numpy import tensor
 from cygrad.core.paths import file_path, folder_path
 from cygrad.memory.scopes import track
 from cygrad.optim.settings import count, instance, number, shown
@@ -58,8 +62,9 @@ class Trainer:
 
     An exception, Ctrl-C included, leaves the last checkpoint on disk, and train() goes on where it was raised: with the
     update that failed, with the one after it if a callback on finish failed, or with the evaluation. After the last
-    epoch train() does nothing, unless max_epoch was raised. With a comm in the updaters or evaluators, rank 0 writes
-    the files, and every rank its own checkpoint.
+    epoch, or where patience has ended training, train() does nothing, unless max_epoch or patience was raised. With a
+    comm in the updaters or evaluators, rank 0 writes the files, and every rank its own checkpoint; losses are means
+    over the ranks, and all ranks stop together.
 
     Raises TypeError or ValueError for wrong arguments."""
 
@@ -106,8 +111,7 @@ class Trainer:
         self._losses = [0.0] * len(self.updater)    # the sums over the epoch
         self._seconds, self._peak = 0.0, 0
         self._least, self._worse = math.inf, 0      # for patience
-        comms = [c for x in (*self.updater, *self.evaluator) if (c := getattr(x, "comm", None)) is not None]
-        self._comm = comms[0] if comms else None
+        self._comm, self._running = self._common(), False
 
     def __repr__(self) -> str:
         save = {} if self.model_save_path is None else {"model_save_path": self.model_save_path}
@@ -115,6 +119,12 @@ class Trainer:
                             **save, "max_epoch": self.max_epoch, "iter_per_epoch": self.iter_per_epoch})
 
     # ---- arguments
+
+    def _common(self) -> Any:
+        """The communicator of the parts, or None."""
+        parts = [*self.updater, *(getattr(u, name, None) for u in self.updater for name in ("comm_callback", "solver")),
+                 *self.evaluator]
+        return next((comm for part in parts if (comm := getattr(part, "comm", None)) is not None), None)
 
     def _listed(self, name: str, given: Any, method: str) -> tuple[Any, ...]:
         if given is None: return ()
@@ -147,7 +157,16 @@ class Trainer:
     def train(self, resume: str | PathLike[str] | None = None) -> History:
         """Train until max_epoch, and return the history. resume: a checkpoint, or a model_save_path, whose last one is
         loaded first; the run then goes on bit for bit as the one that wrote it. Raises FileNotFoundError if there is
-        none, and ValueError or TypeError for a checkpoint of another training; then nothing has changed."""
+        none, and ValueError or TypeError for a checkpoint of another training; then nothing has changed. Raises
+        RuntimeError in a callback of this trainer."""
+        if self._running:
+            raise RuntimeError("Trainer.train: this trainer is training already; call train() after it has returned, "
+                               "not in one of its callbacks")
+        self._running = True
+        try: return self._train(resume)
+        finally: self._running = False
+
+    def _train(self, resume: str | PathLike[str] | None) -> History:
         if resume is not None: self._load(resume)
         files = None
         if self.model_save_path is not None:
@@ -158,15 +177,20 @@ class Trainer:
         for updater in self.updater: updater.checks_nan = self.nan == "raise"
         bar = Progress(self.progress, self.max_epoch * self.iter_per_epoch, self.iteration)
         try:
-            while self.epoch < self.max_epoch and not self.stopped:
+            while self.epoch < self.max_epoch and not self._is_enough():
                 self._train_epoch(bar)
                 self._end_epoch(files)
         finally:
             bar.close()
             for updater in self.updater: updater.checks_nan = False
-        if not self.stopped: self.stopped = f"epoch {self.epoch} of {self.max_epoch} is complete"
+        if self._is_enough():
+            self.stopped = f"{self._measure(self.history.rows[-1])[0]} has not become better in {self.patience} epochs"
+        else: self.stopped = f"epoch {self.epoch} of {self.max_epoch} is complete"
         for f in self.callback_on_finish: f()
         return self.history
+
+    def _is_enough(self) -> bool:
+        return self.patience is not None and self._worse >= self.patience
 
     @property
     def _rank(self) -> int:
@@ -200,9 +224,10 @@ class Trainer:
         i = self.iteration - 1
         if files is not None: files.write_parameters(i, self._parameters())
         row: dict[str, Any] = {"epoch": self.epoch + 1, "iteration": i}
-        for k in range(len(self.updater)):
+        losses = self._over_ranks([total / self.iter_per_epoch for total in self._losses])
+        for k, loss in enumerate(losses):
             end = f"_{k + 1}" if k else ""
-            row[f"loss{end}"] = self._losses[k] / self.iter_per_epoch
+            row[f"loss{end}"] = loss
             if (rate := self._rate(k)) is not None: row[f"rate{end}"] = rate
         for evaluator in self.evaluator:
             value = evaluator.evaluate(i)
@@ -217,15 +242,25 @@ class Trainer:
             if self.patience is not None: self._judge(row)
             if files is not None:
                 if self._rank: files.write(i, self._saved())
-                if self._comm is not None and hasattr(self._comm, "barrier"): self._comm.barrier()
+                self._wait()
                 if not self._rank: files.write(i, self._saved())
+                self._wait()                    # (no rank removes older files before rank 0 has a newer one)
         except BaseException:
             self.history.rows, self.epoch, self._losses, self._seconds, self._peak, self._least, self._worse = before
             raise
         if files is not None: files.prune()
         if self.history_path is not None and not self._rank: self.history.save(self.history_path)
-        if self.patience is not None and self._worse >= self.patience:
-            self.stopped = f"{self._measure(row)[0]} has not become better in {self.patience} epochs"
+
+    def _wait(self) -> None:
+        if hasattr(self._comm, "barrier"): self._comm.barrier()
+
+    def _over_ranks(self, values: list[float]) -> list[float]:
+        """The means of some numbers over the ranks: the same bits on all of them."""
+        if self._comm is None: return values
+        sums = tensor(np.array([*values, 1.0]))
+        self._comm.all_reduce([sums], division=False, inplace=False)
+        *found, ranks = sums.tolist()
+        return [total / ranks for total in found]
 
     def _measure(self, row: Mapping[str, Any]) -> tuple[str, float]:
         """The name and the value of `best`, which should fall."""
@@ -238,8 +273,8 @@ class Trainer:
         return column, -row[column] if name != column else row[column]
 
     def _judge(self, row: Mapping[str, Any]) -> None:
-        """Count the epochs without an improvement."""
-        value = self._measure(row)[1]
+        """Count the epochs without an improvement. All ranks count alike, also if their evaluators have no comm."""
+        (value,) = self._over_ranks([self._measure(row)[1]])
         if value < self._least - self.min_delta: self._least, self._worse = value, 0
         else: self._worse += 1
 
@@ -272,7 +307,7 @@ class Trainer:
                 "history": self.history.state_dict(), **parts}
 
     def _load(self, path: Any) -> None:
-        """Set the state of a checkpoint. If an object refuses its state, the others get back theirs."""
+        """Set the state of a checkpoint. If an object refuses its state, all get back theirs."""
         new = read(path, self._rank)
         who = "Trainer.train: resume"
         if new.keys() != {*STATE}:
@@ -286,21 +321,22 @@ class Trainer:
                                  f"{x.dtype} {x.shape} here")
         for kind, found in parts.items(): check_keys(who, kind, new[kind], found)
         own = new["trainer"]
+        check_own(who, own, new["history"])
         if own["iter_per_epoch"] != self.iter_per_epoch:
             raise ValueError(f"{who}: the checkpoint has {own['iter_per_epoch']} updates in an epoch, this trainer "
                              f"{self.iter_per_epoch}; pass iter_per_epoch={own['iter_per_epoch']}")
-        done: list[tuple[Any, Any]] = []
+        undo: list[Callable[[], Any]] = []
         try:
             for kind, found in parts.items():
                 for name, part in found.items():
-                    before = copied(part.state_dict())
+                    undo.append(partial(part.load_state_dict, copied(part.state_dict())))
                     part.load_state_dict(new[kind][name])
-                    done.append((part, before))
+            undo.append(partial(default_generator.__setstate__, default_generator.state))
+            default_generator.__setstate__(tuple(new["generator"]))
         except BaseException:
-            for part, before in reversed(done): part.load_state_dict(before)
+            for f in reversed(undo): f()
             raise
         for name, x in parameters.items(): x.detach().copy_(new["parameters"][name])
-        default_generator.__setstate__(tuple(new["generator"]))
         self.history.load_state_dict(new["history"])
         self.epoch, self.iteration = own["epoch"], own["iteration"]
         self._least, self._worse = own["least"], own["worse"]
@@ -312,6 +348,17 @@ def unique(name: str, row: Mapping[str, Any]) -> str:
     k, found = 1, name
     while found in row: found = f"{name}_{(k := k + 1)}"
     return found
+
+
+def check_own(who: str, own: Any, history: Any) -> None:
+    """Raise ValueError unless the trainer's own part of a checkpoint and its history have what they should."""
+    wanted = {"epoch": int, "iteration": int, "iter_per_epoch": int, "worse": int, "least": float}
+    if not isinstance(own, Mapping) or not all(isinstance(own.get(name), kind) for name, kind in wanted.items()):
+        raise ValueError(f"{who}: 'trainer' of the checkpoint should have the numbers {', '.join(wanted)}, it is "
+                         f"{described(own)}")
+    rows = history.get("rows") if isinstance(history, Mapping) else None
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise ValueError(f"{who}: 'history' of the checkpoint should have a list of rows, it is {described(history)}")
 
 
 def check_keys(who: str, kind: str, saved: Any, here: Mapping[str, Any]) -> None:

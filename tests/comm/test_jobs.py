@@ -73,7 +73,7 @@ more[0].all_reduce([w])
 if comm.rank: del more, comm
 print("done", flush=True)
 """)
-    assert done.returncode == 0 and done.stdout.split() == ["done", "done"], done.stderr
+    assert done.returncode == 0 and done.stdout.count("done") == 2, done.stderr
 
 
 def test_a_rank_that_leaves(tmp_path):

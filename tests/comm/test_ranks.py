@@ -7,7 +7,7 @@ pytestmark = needs_mpi
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("name", ["collectives", "overlap", "solvers"])
+@pytest.mark.parametrize("name", ["collectives", "overlap", "solvers", "trainers"])
 def test_checks(name, n):
     checks(name, n)
 

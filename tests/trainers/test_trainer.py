@@ -18,6 +18,10 @@ X = np.random.default_rng(0).normal(size=(30, 4)).astype("f4")
 T = (X.sum(1) > 0).astype("i8")
 
 
+class Nothing:
+    def update(self, i): pass
+
+
 class Job:
     """A small training with all that a checkpoint has: parameters, buffers, dropout, a schedule, a shuffled loader."""
 
@@ -183,6 +187,73 @@ def test_early_stop():
     trainer = Trainer(Stage(), Evaluator(lambda: next(rising), None, 1, names="accuracy"), max_epoch=10,
                       iter_per_epoch=1, patience=1, best="-accuracy", progress=False)
     assert trainer.train()["accuracy"] == [0.5, 0.6, 0.6]
+
+
+def test_what_has_stopped_early_goes_on_with_more_patience(tmp_path):
+    """Another train(), and one of a trainer that resumed, does nothing. The history file may fail in the last epoch."""
+    values = iter([1.0, 2.0, 3.0, 4.0, 5.0])
+    trainer = Trainer(Nothing(), Evaluator(lambda: next(values), val_iter=1), tmp_path / "run", 9, 1, patience=1,
+                      progress=False, history_path=tmp_path / "no" / "history.csv")
+    for _ in range(2):
+        with pytest.raises(OSError): trainer.train()
+    assert trainer.epoch == 2
+    trainer.history_path = None
+    for _ in range(2):
+        assert len(trainer.train()) == 2 and trainer.stopped == "value has not become better in 1 epochs"
+    again = Trainer(Nothing(), Evaluator(lambda: 3.0, val_iter=1), None, 9, 1, patience=1, progress=False)
+    assert len(again.train(resume=tmp_path / "run")) == 2 and again.stopped == trainer.stopped
+    trainer.patience = 2
+    assert len(trainer.train()) == 3
+
+
+@pytest.mark.parametrize("point", ["callback_on_start", "update_callback_on_start", "update_callback_on_finish"])
+def test_training_inside_of_itself_is_refused(point):
+    told = []
+
+    def inside(*i):
+        with pytest.raises(RuntimeError) as e: trainer.train()
+        told.append(str(e.value))
+
+    trainer = Trainer(Nothing(), None, None, 1, 2, progress=False, **{point: inside})
+    assert len(trainer.train()) == 1 and trainer.iteration == 2
+    assert {*told} == {"Trainer.train: this trainer is training already; call train() after it has returned, not in "
+                       "one of its callbacks"}
+
+
+def test_nan_in_a_history_file(tmp_path):
+    trainer = Trainer(Nothing(), Evaluator(lambda: float("nan"), val_iter=1), None, 1, 1, progress=False,
+                      history_path=tmp_path / "h.json")
+    assert np.isnan(trainer.train()["value"][0])
+
+    def refuse(name): raise AssertionError(name)
+
+    (row,) = json.loads((tmp_path / "h.json").read_text(), parse_constant=refuse)
+    assert row["value"] is None and row["epoch"] == 1
+
+
+def test_a_state_that_is_refused_changes_nothing(tmp_path):
+    """The object that refuses half way, the objects before it, and the generator get back what they had."""
+    class Half:
+        def __init__(self): self.a = self.b = 0
+
+        def state_dict(self): return {"a": self.a, "b": self.b}
+
+        def load_state_dict(self, state):
+            self.a = state["a"]
+            if state["b"] == 1: raise ValueError("no b of 1")
+            self.b = state["b"]
+
+    def made(half): return Trainer(Nothing(), None, tmp_path, 1, 1, progress=False, state={"half": half})
+
+    half = Half()
+    half.a = half.b = 1
+    made(half).train()
+    half = Half()
+    trainer = made(half)
+    cg.random.normal((3,))
+    generator = cg.random.default_generator.state
+    with pytest.raises(ValueError, match="no b of 1"): trainer.train(resume=tmp_path)
+    assert (half.a, half.b, trainer.epoch, cg.random.default_generator.state) == (0, 0, 0, generator)
 
 
 def test_the_first_nan_of_a_forward_pass_is_named():

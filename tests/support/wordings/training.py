@@ -11,6 +11,7 @@ import cygrad as cg
 from cygrad.trainers import (
     Evaluator, History, NaiveClassificationTrainer, NaiveRegressionTrainer, Trainer, Updater,
 )
+from cygrad.trainers.checkpoints import Checkpoints
 
 
 class Stage:
@@ -67,6 +68,20 @@ def damaged_checkpoint(state):
         cg.save(folder / "a.safetensors", {}, {"format": "cygrad.trainers", "version": "1", "state": state})
         trainer().train(resume=folder / "a.safetensors")
     return in_folder(case)
+
+
+def own_part(own, history):
+    """Resume from a checkpoint with this 'trainer' and this 'history'."""
+    def case(folder):
+        rest = {"parameters": {}, "solvers": {}, "updaters": {"0": {}}, "generator": [0, 0], "state": {}}
+        Checkpoints(str(folder), None).write(0, {"trainer": own, "history": history} | rest)
+        trainer().train(resume=folder)
+    return in_folder(case)
+
+
+def inside_of_itself():
+    job = trainer(callback_on_start=lambda: job.train())
+    job.train()
 
 
 class Stateful(Stage):
@@ -221,6 +236,16 @@ CASES = [
     (resumed(Stage), ValueError,
      "Trainer.train: resume: the parameters of the checkpoint are ['w'], those of this trainer []; resume with the "
      "objects that it was made with"),
+    (own_part({"epoch": 1}, {"rows": []}), ValueError,
+     "Trainer.train: resume: 'trainer' of the checkpoint should have the numbers epoch, iteration, iter_per_epoch, "
+     "worse, least, it is a value of type dict"),
+    (own_part(dict.fromkeys(("epoch", "iteration", "iter_per_epoch", "worse"), 1) | {"least": 1.0}, {"rows": [3]}),
+     ValueError,
+     "Trainer.train: resume: 'history' of the checkpoint should have a list of rows, it is a value of type "
+     "dict"),
+    (inside_of_itself, RuntimeError,
+     "Trainer.train: this trainer is training already; call train() after it has returned, not in one of its "
+     "callbacks"),
     (resumed(lambda: updater(cg.ones(2).attach_grad()), iter_per_epoch=3), ValueError,
      "Trainer.train: resume: the checkpoint has 1 updates in an epoch, this trainer 3; pass iter_per_epoch=1"),
     (lambda: trainer(callback_on_start=3), TypeError,
