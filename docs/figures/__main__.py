@@ -12,11 +12,12 @@ os.environ["CYGRAD_LEVEL"] = "baseline"     # before cygrad is imported
 import backward
 import basics
 import kernels
+import model
 import nets
 import solvers
 import transformer
 
-MODULES = basics, backward, kernels, solvers, nets, transformer
+MODULES = basics, backward, kernels, model, solvers, nets, transformer
 FIGURES = {name: draw for module in MODULES for name, draw in module.FIGURES.items()}
 
 if __name__ == "__main__":
