@@ -14,10 +14,11 @@ import basics
 import kernels
 import model
 import nets
+import ranks
 import solvers
 import transformer
 
-MODULES = basics, backward, kernels, model, solvers, nets, transformer
+MODULES = basics, backward, kernels, model, nets, ranks, solvers, transformer
 FIGURES = {name: draw for module in MODULES for name, draw in module.FIGURES.items()}
 
 if __name__ == "__main__":
