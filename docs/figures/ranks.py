@@ -36,7 +36,7 @@ def overlap():
     end = 0.0
     for k in range(packs):
         start, ready = backward * k / packs, backward * (k + 1) / packs
-        parts.append(box(20 + start * across, 98, (ready - start) * across, 24, BACKWARD, f"pack {k + 1} gets ready"))
+        parts.append(box(20 + start * across, 98, (ready - start) * across, 24, BACKWARD, f"pack {k + 1}"))
         begin = max(end, ready)
         end = begin + each
         parts.append(box(20 + begin * across, 124, each * across, 24, FORWARD, "sum"))
@@ -54,9 +54,9 @@ def scaling():
         y = 32 + 42 * i
         parts += [text(60, y + 24, f"{n}", "end"),
                   box(90, y, 400 * after, 16, BACKWARD, "after backward"),
-                  text(496 + 400 * (after - 1), y + 13, f"{after}"),
+                  text(496 + 400 * (after - 1), y + 13, f"{after:.2f}"),
                   box(90, y + 18, 400 * during, 16, FORWARD, "during backward"),
-                  text(496 + 400 * (during - 1), y + 31, f"{during}")]
+                  text(496 + 400 * (during - 1), y + 31, f"{during:.2f}")]
     return svg(560, 32 + 42 * len(rows) + 4, parts)
 
 
