@@ -93,7 +93,8 @@ def test_everything_is_checked():
 
 @every_document_with(r"^```python$")
 def test_python_runs(document):
-    for package in set(re.findall(r"^(?:>>> )?(?:import|from) (torch|safetensors|mpi4py)\b", document.read_text(), re.M)):
+    pattern = r"^(?:>>> )?(?:import|from) (torch|safetensors|mpi4py)\b"
+    for package in set(re.findall(pattern, document.read_text(), re.M)):
         pytest.importorskip(package)
     result = subprocess.run([sys.executable, "-W", "error", __file__, document], text=True, capture_output=True,
                             timeout=120)
