@@ -28,6 +28,23 @@ def job(tmp_path, n, program):
     return done
 
 
+@pytest.mark.parametrize("what, says", [
+    ("x = cg.log(x)", "the loss has a NaN: log, at "), ("raise OSError('disk')", "OSError: disk"),
+    ("raise KeyboardInterrupt", "KeyboardInterrupt")])
+def test_a_trainer_that_fails_on_one_rank(tmp_path, what, says):
+    done = job(tmp_path, 2, f"""
+def loss():
+    x = w * -1.0
+    if comm.rank and trainer.iteration == 2: {what}
+    return x.sum()
+updater = cg.trainers.Updater(cg.optim.Sgd([w], lr=0.1), loss, comm=comm, grads=[w])
+trainer = cg.trainers.Trainer(updater, None, None, 3, 2, progress=False)
+trainer.train()
+print("went on", flush=True)
+""")
+    assert done.returncode != 0 and "went on" not in done.stdout and says in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("n", [2, 3])
 def test_a_killed_rank_ends_the_job(tmp_path, n):
     done = job(tmp_path, n, "if comm.rank == 1: comm.barrier(); os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -29,3 +29,15 @@ def test_steps_of_random_shapes_hold_no_more_as_they_go_on():
         assert held <= 1.35 * peak + (8 << 20) and held - settled[3] <= 1 << 20
         assert resident - settled[1] <= 512 << 10, marks    # 6 bytes per step for 100,000 steps
     assert end[4] > parameters
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read from /proc")
+def test_a_trainer_holds_no_more_as_it_goes_on():
+    program = Path(__file__).parents[1] / "support" / "steady_trainer.py"
+    result = subprocess.run([sys.executable, program, str(STEPS)], text=True, capture_output=True, timeout=500)
+    assert result.returncode == 0, result.stderr[-3000:]
+    marks = [[int(n) for n in line.split()] for line in result.stdout.splitlines()]
+    assert [m[0] for m in marks] == [STEPS * k // 20 for k in range(1, 21)]
+    settled, order = marks[1], 8 * 8 * STEPS // 20          # the order of the next epoch may have been drawn already
+    assert {live for _, _, live in marks} <= {(least := min(m[2] for m in marks)), least + order}, marks
+    if "ASAN_OPTIONS" not in os.environ: assert marks[-1][1] - settled[1] <= 512 << 10, marks

@@ -5,7 +5,7 @@ import pytest
 
 
 import cygrad as cg
-from cygrad.trainers import DynamicLossScalingUpdater, Updater
+from cygrad.trainers import DynamicLossScalingUpdater, Evaluator, Trainer, Updater
 
 
 @pytest.mark.parametrize("kind", [Updater, DynamicLossScalingUpdater])
@@ -41,6 +41,45 @@ def test_the_example_of_nnabla(kind):
     assert losses[0][1] == pytest.approx(np.log(3)) and np.mean([v for _, v in losses[-10:]]) < 0.25
     assert np.mean(np.argmax(x @ w.numpy() + b.numpy(), 1) == t) > 0.9
     updater = None                                  # the callback refers to it: a cycle
+
+
+def test_the_example_of_nnablas_trainer(tmp_path):
+    """The example in the docstring of Trainer: feeders fill tensors that the graph reads, monitors are callbacks of the
+    updater and of the evaluator."""
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(64, 5)), rng.integers(0, 3, 64)
+    x[np.arange(64), t] += 3
+    image, label = cg.zeros((16, 5), dtype="float64"), cg.zeros(16, dtype="int64")
+    vimage, vlabel = cg.zeros((32, 5), dtype="float64"), cg.zeros(32, dtype="int64")
+    w, b = cg.tensor(np.zeros((5, 3))).attach_grad(), cg.tensor(np.zeros(3)).attach_grad()
+    solver = cg.optim.Adam()
+    solver.set_parameters({"w": w, "b": b})
+    solver.set_learning_rate(0.1)
+    monitor_loss, monitor_verr = [], []
+
+    def tdata_feeder():
+        rows = rng.integers(0, 32, 16)
+        image[...], label[...] = x[rows], t[rows]
+
+    def vdata_feeder():
+        vimage[...], vlabel[...] = x[32:], t[32:]
+        return True                                 # (as nnabla's default feeders do)
+
+    def loss(): return cg.cross_entropy(image @ w + b, label)
+
+    def verror(): return ((vimage @ w + b).argmax(-1) != vlabel).astype("float64").mean()
+
+    updater = Updater(solver, loss, data_feeder=tdata_feeder,
+                      update_callback_on_finish=lambda i: monitor_loss.append((i, updater.last_loss.item())))
+    evaluator = Evaluator(verror, data_feeder=vdata_feeder, val_iter=2,
+                          callback_on_finish=lambda i, ve: monitor_verr.append((i, ve)))
+    trainer = Trainer(updater, evaluator, tmp_path, max_epoch=3, iter_per_epoch=10, progress=False)
+    trainer.train()
+    assert [i for i, _ in monitor_loss] == list(range(30)) and [i for i, _ in monitor_verr] == [9, 19, 29]
+    assert monitor_loss[0][1] == pytest.approx(np.log(3)) and monitor_verr[-1][1] <= 0.1
+    saved = cg.load(tmp_path / "params_000029.safetensors")
+    assert saved["w"].tolist() == w.tolist() and saved["b"].tolist() == b.tolist()
+    trainer = updater = None                        # the callbacks refer to them: a cycle
 
 
 @pytest.mark.parametrize("solver", [lambda: cg.optim.Sgd(lr=0.03), lambda: cg.optim.Adam(alpha=0.1)],
