@@ -95,7 +95,7 @@ def replacing(name, who):
         os.replace(temporary, target)
     except BaseException as e:
         with suppress(OSError): os.unlink(temporary)
-        if isinstance(e, OSError) and e.filename == temporary: e.filename = name
+        if isinstance(e, OSError) and e.errno and e.filename in (None, temporary): e.filename = name
         raise
     flush_directory(directory)
 

@@ -87,9 +87,9 @@ def test_a_full_disk(path):
                "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
                "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
                "try: cg.save(sys.argv[1], {'a': np.zeros((2, 10_000)).T})\n"
-               "except OSError as e: print(e.errno)")
+               "except OSError as e: print(e.errno, e.filename)")
     run = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
-    assert run.stdout == f"{errno.EFBIG}\n" and files(path) == [path.name] and cg.load(path)["a"].tolist() == [1]
+    assert run.stdout == f"{errno.EFBIG} {path}\n" and files(path) == [path.name] and cg.load(path)["a"].tolist() == [1]
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 100_000
 
 
