@@ -3,12 +3,11 @@
 import json
 from pathlib import Path
 
-from drawing import BACKWARD, FORWARD, GREY, box, svg
+from drawing import CATEGORIES, GREY, box, svg
 
 import cygrad as cg
 
 TEMPLATE = Path(__file__).with_name("timeline.html")
-COLORS = {"parameters": "#c4d79b", "saved": FORWARD, "gradients": BACKWARD, "workspace": "#fde68a", "other": "#cbd5e1"}
 
 # The event that is expected, the node that is at its turn, and what happens.
 EXPECTED = (
@@ -70,7 +69,7 @@ def states():
 
 def timeline():
     """The page to click through."""
-    data = {"states": states(), "colors": COLORS, "nodes": ["sum", "linear", "relu", "linear"]}
+    data = {"states": states(), "colors": CATEGORIES, "nodes": ["sum", "linear", "relu", "linear"]}
     return TEMPLATE.read_text().replace("DATA", json.dumps(data, indent=1))
 
 
@@ -88,7 +87,7 @@ def events():
         while moments:
             category = moments[0][2]
             run = [m for m in moments if m[2] == category]
-            parts.append(box(100 + across * run[0][0], y, across * len(run), 18, COLORS[category], category))
+            parts.append(box(100 + across * run[0][0], y, across * len(run), 18, CATEGORIES[category], category))
             moments = [m for m in moments if m[2] != category]
     below = 30 + 22 * len(rows) + 90
     sums = [sum(nbytes for _, nbytes, _ in state["live"]) for state in all_states]

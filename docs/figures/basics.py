@@ -4,19 +4,12 @@ import re
 from contextlib import ExitStack
 from pathlib import Path
 
-from backward import COLORS
-from drawing import BACKWARD, EDGE, FORWARD, GREY, box, svg
+from drawing import BACKWARD, CATEGORIES, EDGE, FORWARD, GREY, box, svg, text
 
 import cygrad as cg
 
 ROOT = Path(__file__).parents[2]
 WALKTHROUGH = ROOT / "docs" / "walkthrough"
-
-
-def text(x, y, what, anchor="start", weight="normal", color="#000"):
-    what = what.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}" fill="{color}">{what}</text>'
-
 
 # ---- chapter 1: views ------------------------------------------------------------------------------------------------
 
@@ -169,26 +162,23 @@ def report():
     parts = []
     for k, moment in enumerate(moments):
         x, y = f"{30 + across * k:.1f}", 300.0
-        for category in ("parameters", "optimizer", "gradients", "saved", "workspace", "other"):
+        for category in CATEGORIES:
             height = 250 * moment[category] / peak
             if not height: continue
             y -= height
             about = f"event {k}, {category}: {moment[category]:,} bytes"
             parts.append(f'<rect x="{x}" y="{y:.1f}" width="{across:.1f}" height="{height:.1f}" '
-                         f'fill="{SHADES[category]}"><title>{about}</title></rect>')
+                         f'fill="{CATEGORIES[category]}"><title>{about}</title></rect>')
     x = f"{30 + across * (sums.index(peak) + 0.5):.1f}"
     parts.append(f'<line x1="{x}" y1="42" x2="{x}" y2="300" stroke="{EDGE}" stroke-dasharray="4 3"/>')
     parts.append(text(float(x), 38, f"peak {peak:,}", "middle"))
     for phase in dict.fromkeys(phases):
         first, count = phases.index(phase), phases.count(phase)
         parts.append(box(30 + across * first, 8, across * count, 18, "#f8fafc", phase, f"{phase}: {count} events"))
-    for i, (category, color) in enumerate(SHADES.items()):
+    for i, (category, color) in enumerate(CATEGORIES.items()):
         parts += [box(30 + 104 * i, 314, 12, 12, color, "", category), text(47 + 104 * i, 324, category)]
     return svg(660, 336, parts, 11)
 
-
-SHADES = {"parameters": COLORS["parameters"], "optimizer": "#c4b5fd", "gradients": COLORS["gradients"],
-          "saved": COLORS["saved"], "workspace": COLORS["workspace"], "other": COLORS["other"]}
 
 FIGURES = {"views.svg": views, "scalar-graph.svg": scalar_graph, "scopes.svg": scopes, "operator.svg": operator,
            "report.svg": report}

@@ -4,9 +4,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from xml.sax.saxutils import escape
 
-from drawing import BACKWARD, EDGE, FORWARD, box, svg
+from drawing import BACKWARD, EDGE, FORWARD, box, svg, text
 
 import cygrad as cg
 from cygrad import nn
@@ -14,22 +13,17 @@ from cygrad import nn
 STEPS = Path(__file__).parents[2] / "benchmarks" / "results" / "steps.md"
 KEPT = "#e2e8f0"
 
-
-def label(x, y, text, anchor="start", weight="normal"):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">{escape(text)}</text>'
-
-
 # ---- chapter 7: times ------------------------------------------------------------------------------------------------
 
 def steps():
     """The rows of steps.md as bars."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in STEPS.read_text().splitlines() if line]
     longest = max(float(time) for _, time in rows[2:])
-    parts = [label(8, 20, f"{rows[0][0]}: {rows[0][1]}", weight="bold")]
+    parts = [text(8, 20, f"{rows[0][0]}: {rows[0][1]}", weight="bold")]
     for i, (name, time) in enumerate(rows[2:]):
         y, width = 34 + 24 * i, 300 * float(time) / longest
         color = BACKWARD if "NumPy" in name or "five" in name else FORWARD
-        parts += [label(8, y + 13, name), box(330, y, width, 17, color), label(336 + width, y + 13, time)]
+        parts += [text(8, y + 13, name), box(330, y, width, 17, color), text(336 + width, y + 13, time)]
     return svg(680, 34 + 24 * (len(rows) - 2) + 8, parts)
 
 
@@ -65,7 +59,7 @@ def spans():
     for i, (title, (at, live, held)) in enumerate(zip(
             ("six buffers", "three are freed", "eight of 4 MiB are allocated"), moments, strict=True)):
         y = 30 + 74 * i
-        parts.append(label(20, y, f"{title}: live {live / mib:.0f} MiB, held {held / mib:.0f} MiB", weight="bold"))
+        parts.append(text(20, y, f"{title}: live {live / mib:.0f} MiB, held {held / mib:.0f} MiB", weight="bold"))
         if i:
             parts += [box(20 + (begin - base) / mib * across, y + 8, size / mib * across, 34, KEPT, "free")
                       for begin, size in first[::2]]
@@ -81,17 +75,17 @@ def windows():
     """unfold of a 3 x 3 image for a kernel of 2 x 2: the image, and the matrix with the places of the number 4."""
     image = cg.arange(9).astype("float32").reshape(1, 1, 3, 3)
     columns = cg.unfold(image, 2)[0].numpy().astype(int)
-    parts = [label(20, 24, f"the image: {image.nbytes} bytes", weight="bold"),
-             label(240, 24, f"unfold(image, 2): {columns.size * 4} bytes", weight="bold")]
+    parts = [text(20, 24, f"the image: {image.nbytes} bytes", weight="bold"),
+             text(240, 24, f"unfold(image, 2): {columns.size * 4} bytes", weight="bold")]
     for left, matrix in ((20, image.numpy()[0, 0].astype(int)), (240, columns)):
         for i, row in enumerate(matrix):
             parts += [box(left + 40 * j, 40 + 34 * i, 40, 34, BACKWARD if value == 4 else FORWARD, f"{value}")
                       for j, value in enumerate(row)]
     parts.append(f'<rect x="60" y="40" width="80" height="68" fill="none" stroke="{EDGE}" stroke-width="3"/>')
     parts.append(f'<rect x="280" y="40" width="40" height="136" fill="none" stroke="{EDGE}" stroke-width="3"/>')
-    parts += [label(240 + 40 * j + 20, 192, f"{j}", "middle") for j in range(4)]
-    parts.append(label(412, 192, "patch"))
-    parts += [label(412, 62 + 34 * i, f"element {divmod(i, 2)} of the kernel") for i in range(4)]
+    parts += [text(240 + 40 * j + 20, 192, f"{j}", "middle") for j in range(4)]
+    parts.append(text(412, 192, "patch"))
+    parts += [text(412, 62 + 34 * i, f"element {divmod(i, 2)} of the kernel") for i in range(4)]
     return svg(600, 206, parts)
 
 
@@ -99,7 +93,7 @@ def windows():
 
 def scores():
     """Bytes of the scores of one head in float32: the matrix, and the peak of the operator above its operands."""
-    parts = [label(20, 22, "bytes beside q, k, v and the result, one head of 64 numbers, one thread", weight="bold")]
+    parts = [text(20, 22, "bytes beside q, k, v and the result, one head of 64 numbers, one thread", weight="bold")]
     y = 36
     for T in 256, 512, 1024, 2048:
         q, k, v = (cg.zeros((T, 64)) for _ in range(3))
@@ -108,8 +102,8 @@ def scores():
         del q, k, v, result
         for name, nbytes, color in (("matrix", 4 * T * T, BACKWARD), ("operator", beside, FORWARD)):
             width = 380 * nbytes / (4 * 2048 ** 2)
-            parts += [label(20, y + 13, f"T = {T}" if name == "matrix" else ""), label(90, y + 13, name),
-                      box(160, y, width, 17, color), label(166 + width, y + 13, f"{nbytes:,}")]
+            parts += [text(20, y + 13, f"T = {T}" if name == "matrix" else ""), text(90, y + 13, name),
+                      box(160, y, width, 17, color), text(166 + width, y + 13, f"{nbytes:,}")]
             y += 20
         y += 10
     return svg(640, y, parts)
@@ -123,12 +117,12 @@ def layers():
                         nn.Linear(None, 10))
     rows = net.summary(cg.zeros((32, 1, 8, 8))).rows[1:]
     most = max(row.kept_bytes for row in rows)
-    parts = [label(20, 22, "layer", weight="bold"), label(170, 22, "parameters", weight="bold"),
-             label(300, 22, "bytes kept for backward", weight="bold")]
+    parts = [text(20, 22, "layer", weight="bold"), text(170, 22, "parameters", weight="bold"),
+             text(300, 22, "bytes kept for backward", weight="bold")]
     for i, row in enumerate(rows):
         y, width = 36 + 26 * i, 230 * row.kept_bytes / most
-        parts += [label(20, y + 13, f"{row.path}: {row.layer}"), label(250, y + 13, f"{row.parameters:,}", "end"),
-                  box(300, y, width, 17, FORWARD), label(306 + width, y + 13, f"{row.kept_bytes:,}")]
+        parts += [text(20, y + 13, f"{row.path}: {row.layer}"), text(250, y + 13, f"{row.parameters:,}", "end"),
+                  box(300, y, width, 17, FORWARD), text(306 + width, y + 13, f"{row.kept_bytes:,}")]
     return svg(620, 36 + 26 * len(rows), parts)
 
 

@@ -1,13 +1,10 @@
 """Chapter 17: the bytes of a training step of a small language model."""
 
 import numpy as np
-from drawing import box, svg
+from drawing import CATEGORIES, box, svg, text
 
 import cygrad as cg
 from cygrad import nn
-
-SHADES = {"parameters": "#c4d79b", "optimizer": "#c4b5fd", "gradients": "#f0b49e", "saved": "#a5c9e1",
-          "workspace": "#fde68a", "other": "#cbd5e1"}
 
 
 class Model(nn.Module):
@@ -41,16 +38,12 @@ def training(model):
     return step
 
 
-def text(x, y, what, anchor="start", weight="normal"):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">{what}</text>'
-
-
 def batches():
     """The peak of a step by category, for batches of 1 to 32 sequences, from plans."""
     step, peaks = training(Model()), {}
     for n in (1, 2, 4, 8, 16, 32):
         x = cg.zeros((n, 64), "int64")
-        sums = dict.fromkeys(SHADES, 0)
+        sums = dict.fromkeys(CATEGORIES, 0)
         for row in cg.memory.plan(step, x, x).at_peak(): sums[row.category] += row.bytes
         peaks[n] = sums
     longest, parts = max(sum(sums.values()) for sums in peaks.values()), [text(20, 22, "sequences", weight="bold")]
@@ -58,13 +51,13 @@ def batches():
     for i, (n, sums) in enumerate(peaks.items()):
         x, y = 100.0, 34 + 30 * i
         parts.append(text(70, y + 16, f"{n}", "end"))
-        for category, color in SHADES.items():
+        for category, color in CATEGORIES.items():
             width = 460 * sums[category] / longest
             if width: parts.append(box(x, y, width, 22, color, "", f"{category}: {sums[category]:,} bytes"))
             x += width
         parts.append(text(x + 6, y + 16, f"{sum(sums.values()):,}"))
     y = 34 + 30 * len(peaks) + 10
-    for i, (category, color) in enumerate(SHADES.items()):
+    for i, (category, color) in enumerate(CATEGORIES.items()):
         parts += [box(20 + 106 * i, y, 12, 12, color, "", category), text(37 + 106 * i, y + 11, category)]
     return svg(660, y + 24, parts)
 

@@ -3,13 +3,9 @@
 import re
 from pathlib import Path
 
-from drawing import BACKWARD, EDGE, FORWARD, box, svg
+from drawing import BACKWARD, EDGE, FORWARD, box, svg, text
 
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "results" / "ranks.md"
-
-
-def text(x, y, what, anchor="start", weight="normal"):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">{what}</text>'
 
 
 def measured():
