@@ -20,6 +20,14 @@ def finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
+def is_json(name: str, what: str) -> bool:
+    """Whether a file is to be JSON and not CSV. Raises ValueError, about `what`, if it is to be neither."""
+    suffix = os.path.splitext(name)[1].lower()
+    if suffix not in (".json", ".csv"):
+        raise ValueError(f"{what} must end with .csv or .json, got {described(name)}")
+    return suffix == ".json"
+
+
 class History:
     """The rows of a training, dicts from column to number. history["loss"] is a column, as a list; an epoch without a
     value has None in it. len(history) is the number of rows, and `rows` are the rows themselves."""
@@ -51,17 +59,15 @@ class History:
         """Write the rows to a .csv file, with the names of the columns in the first line, or to a .json file, a list of
         objects; NaN and infinity, which JSON has not, become null there. Raises ValueError for another suffix."""
         name = file_path(path, "History.save", "history.csv")
-        suffix = os.path.splitext(name)[1].lower()
-        if suffix == ".json":
+        if is_json(name, "History.save: the path"):
             rows = [{name: value if finite(value) else None for name, value in row.items()} for row in self.rows]
             text = json.dumps(rows, indent=1, allow_nan=False) + "\n"
-        elif suffix == ".csv":
+        else:
             buffer = io.StringIO()
             writer = csv.DictWriter(buffer, self.columns, restval="", lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rows)
             text = buffer.getvalue()
-        else: raise ValueError(f"History.save: the path must end with .csv or .json, got {described(name)}")
         with replacing(name, "History.save") as file: file.write(text.encode())
 
     def plot(self, path: str | PathLike[str], columns: list[str] | None = None) -> None:

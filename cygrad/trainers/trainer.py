@@ -19,7 +19,7 @@ from cygrad.core.paths import file_path, folder_path
 from cygrad.memory.scopes import track
 from cygrad.optim.settings import count, instance, number, shown
 from cygrad.trainers.checkpoints import Checkpoints, read
-from cygrad.trainers.history import History
+from cygrad.trainers.history import History, is_json
 from cygrad.trainers.passes import functions, length_of
 from cygrad.trainers.progress import Progress
 
@@ -106,12 +106,15 @@ class Trainer:
         self.progress = progress
         self.history_path = None if history_path is None else file_path(
             history_path, "Trainer: history_path", "history.csv")
+        if self.history_path is not None: is_json(self.history_path, "Trainer: history_path")
         self.history, self.stopped = History(), ""
         self.epoch = self.iteration = 0
         self._losses = [0.0] * len(self.updater)    # the sums over the epoch
         self._seconds, self._peak = 0.0, 0
         self._least, self._worse = math.inf, 0      # for patience
         self._comm, self._running = self._common(), False
+        if self.patience is not None and all(hasattr(e, "names") for e in self.evaluator):
+            self._measure(self._columns())
 
     def __repr__(self) -> str:
         save = {} if self.model_save_path is None else {"model_save_path": self.model_save_path}
@@ -226,9 +229,8 @@ class Trainer:
         row: dict[str, Any] = {"epoch": self.epoch + 1, "iteration": i}
         losses = self._over_ranks([total / self.iter_per_epoch for total in self._losses])
         for k, loss in enumerate(losses):
-            end = f"_{k + 1}" if k else ""
-            row[f"loss{end}"] = loss
-            if (rate := self._rate(k)) is not None: row[f"rate{end}"] = rate
+            row[f"loss{column(k)}"] = loss
+            if (rate := self._rate(k)) is not None: row[f"rate{column(k)}"] = rate
         for evaluator in self.evaluator:
             value = evaluator.evaluate(i)
             found = getattr(evaluator, "values", None)
@@ -262,15 +264,24 @@ class Trainer:
         *found, ranks = sums.tolist()
         return [total / ranks for total in found]
 
+    def _columns(self) -> dict[str, Any]:
+        """A row with the columns that the history can have, if evaluators say the names of their values."""
+        row: dict[str, Any] = {"epoch": 0.0, "iteration": 0.0}
+        for k in range(len(self.updater)):
+            row |= dict.fromkeys([f"loss{column(k)}", *[f"rate{column(k)}"] * (self._rate(k) is not None)], 0.0)
+        for evaluator in self.evaluator:
+            for name in evaluator.names: row[unique(name, row)] = 0.0
+        return row | {"seconds": 0.0, "peak_bytes": 0.0}
+
     def _measure(self, row: Mapping[str, Any]) -> tuple[str, float]:
         """The name and the value of `best`, which should fall."""
         name = self.best
         if name is None: name = self.evaluator[0].names[0] if self.evaluator and hasattr(
             self.evaluator[0], "names") else "loss"
-        column = name.removeprefix("-")
-        if column not in row:
+        plain = name.removeprefix("-")
+        if plain not in row:
             raise ValueError(f"Trainer: best must be a column of the history, {', '.join(row)}, got {described(name)}")
-        return column, -row[column] if name != column else row[column]
+        return plain, -row[plain] if name != plain else row[plain]
 
     def _judge(self, row: Mapping[str, Any]) -> None:
         """Count the epochs without an improvement. All ranks count alike, also if their evaluators have no comm."""
@@ -341,6 +352,11 @@ class Trainer:
         self.epoch, self.iteration = own["epoch"], own["iteration"]
         self._least, self._worse = own["least"], own["worse"]
         self._losses, self._seconds, self._peak = [0.0] * len(self.updater), 0.0, 0
+
+
+def column(k: int) -> str:
+    """What follows the names of the columns of updater k."""
+    return f"_{k + 1}" if k else ""
 
 
 def unique(name: str, row: Mapping[str, Any]) -> str:
