@@ -144,6 +144,8 @@ class DataLoader:
                 raise ValueError(f"{where}: the saved loader has {name}={described(state[name])}, this one "
                                  f"{name}={own}; the order of the samples would be another one")
         seed, epoch, position = (count(where, name, state[name], 0) for name in STATE[:3])
+        if self._source.n is not None and position > len(self):
+            raise ValueError(f"{where}: position must be at most {len(self)}, the batches of an epoch, got {position}")
         self.close()
         self.seed, self._epoch, self._position, self._resumes = seed, epoch, position, True
 

@@ -47,6 +47,8 @@ CASES = [
     (lambda: loaded({}), ValueError,
      "DataLoader.load_state_dict takes what state_dict() returned, a dict with seed, epoch, position, batch_size, "
      "shuffle, drop_last, samples; got []"),
+    (lambda: loaded(DataLoader(X, 2).state_dict() | {"position": 99}), ValueError,
+     f"DataLoader.load_state_dict: position must be at most {len(DataLoader(X, 2))}, the batches of an epoch, got 99"),
     (lambda: loaded(STATE | {"batch_size": 3}), ValueError,
      "DataLoader.load_state_dict: the saved loader has batch_size=3, this one batch_size=2; the order of the samples "
      "would be another one"),
