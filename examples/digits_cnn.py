@@ -57,7 +57,7 @@ def trainer(model, training, test, folder, epochs):
     updater = cg.trainers.Updater(solver, loss, train_data.next, update_callback_on_finish=lambda i: schedule.step())
     return cg.trainers.Trainer(
         updater, cg.trainers.Evaluator([loss, error], test_data.next, names=["test_loss", "error"]), folder / "run",
-        epochs, state={"model": model, "schedule": schedule, "data": train_data}, history_path=folder / "history.csv")
+        epochs, state={"model": model, "schedule": schedule}, history_path=folder / "history.csv")
 
 
 def draw(path, history, filters, images, labels, p):

@@ -48,13 +48,14 @@ class Checkpoints:
         saving.write(self.path(i, self.rank), parts.tensors,
                      {"format": FORMAT, "version": VERSION, "state": text}, "Trainer.train")
 
-    def prune(self) -> None:
-        """Remove the files of this rank before the last checkpoints."""
-        if self.keep is None: return
-        kept = sorted(found(self.folder))[-self.keep:]
-        for i in found(self.folder, self.rank):
-            if kept and i < kept[0]:
-                with suppress(OSError): os.unlink(self.path(i, self.rank))
+    def prune(self, i: int) -> None:
+        """Remove the files of this rank before the last checkpoints, of which `i` is the newest, and those after it:
+        an earlier training has left them. Rank 0 does this first, so that others have all files of its last one."""
+        saved = found(self.folder) or found(self.folder, self.rank)     # (the folder may be that of one computer)
+        kept = sorted(n for n in saved if n <= i)[-(self.keep or 0):]
+        for n in found(self.folder, self.rank):
+            if n > i or n < kept[0]:
+                with suppress(OSError): os.unlink(self.path(n, self.rank))
 
 
 def found(folder: str, rank: int = 0) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any
 
@@ -63,6 +63,11 @@ class Naive:
             os.makedirs(folder, exist_ok=True)
             more = {"history_path": os.path.join(folder, "history.csv")} | more
         if vdata is not None: more = {"best": "valid_loss"} | more
+        state = more.pop("state", None)
+        if state is None or isinstance(state, Mapping):             # (the loaders, which the Trainer does not see)
+            state = {word: data for word, data in (("tdata", tdata), ("vdata", vdata))
+                     if callable(getattr(data, "state_dict", None))} | dict(state or {})
+        more["state"] = state
         self.trainer = Trainer(Updater(solver, loss, train), evaluators, model_save_path, max_epoch,
                                batches(name, "iter_per_epoch", iter_per_epoch, tdata), **more)
 
@@ -146,7 +151,8 @@ class NaiveClassificationTrainer(Naive):
     vpred: functions of the input, such as a module, which may be the same. monitor_path: a folder for history.csv, with
     the columns loss, training_error, valid_loss and valid_error; an error is the share of samples whose largest score
     is not that of the label. iter_per_epoch, val_iter: None is the length of the data. Further keywords are those of
-    Trainer. train(resume=None) and `history` are those of `trainer`."""
+    Trainer; tdata and vdata belong to its state if they have a state_dict(). train(resume=None) and `history` are those
+    of `trainer`."""
 
     measures = {
         "loss": lambda y, t: cross_entropy(y, labels_of(t)),

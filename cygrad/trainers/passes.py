@@ -234,3 +234,10 @@ def length_of(data_feeder):
     """The number of batches of an epoch, if data_feeder is a method of a loader that has a length; else None."""
     try: return len(getattr(data_feeder, "__self__", None)) if data_feeder is not None else None
     except TypeError: return None
+
+
+def loader_of(data_feeder):
+    """The loader whose next() is data_feeder, if it can be saved; else None."""
+    loader = getattr(data_feeder, "__self__", None)
+    methods = "next", "state_dict", "load_state_dict"
+    return loader if all(callable(getattr(loader, name, None)) for name in methods) else None

@@ -20,11 +20,11 @@ from cygrad.memory.scopes import track
 from cygrad.optim.settings import count, instance, number, shown
 from cygrad.trainers.checkpoints import Checkpoints, read
 from cygrad.trainers.history import History, is_json
-from cygrad.trainers.passes import functions, length_of
+from cygrad.trainers.passes import functions, length_of, loader_of
 from cygrad.trainers.progress import Progress
 
 Callbacks: TypeAlias = Callable[..., object] | Iterable[Callable[..., object]]
-STATE = ("trainer", "parameters", "solvers", "updaters", "generator", "history", "state")
+STATE = ("trainer", "parameters", "solvers", "updaters", "loaders", "generator", "history", "state")
 
 
 class Trainer:
@@ -44,9 +44,11 @@ class Trainer:
     iterable of functions.
 
     state: a dict of objects with state_dict() and load_state_dict() that belong into a checkpoint, such as {"model":
-    model, "schedule": schedule, "loader": loader}: modules (for buffers), schedules, loaders. Parameters, solvers,
-    updaters with a state_dict(), the default generator and the history are in it without this. keep: how many
-    checkpoints remain; None keeps all. Parameter files remain.
+    model, "schedule": schedule}: modules (for buffers), schedules, loaders that a data_feeder of your own reads.
+    Parameters, solvers, updaters with a state_dict(), the loaders whose next() is the data_feeder of an updater or
+    evaluator, the default generator and the history are in it without this. keep: how many checkpoints remain; None
+    keeps all. Checkpoints of later iterations, which an earlier training left in the folder, are removed when the first
+    one is saved, so the last one is that of this training. Parameter files remain.
 
     patience: training ends early after this many epochs in which `best` has not fallen by more than min_delta. best is
     the name of a column of the history (None: the first value of the first evaluator, or "loss"); "-accuracy", with a
@@ -61,7 +63,8 @@ class Trainer:
     why training ended.
 
     An exception, Ctrl-C included, leaves the last checkpoint on disk, and train() goes on where it was raised: with the
-    update that failed, with the one after it if a callback on finish failed, or with the evaluation. After the last
+    update that failed, with the one after it if a callback on finish failed, or with the evaluation. The batch of an
+    update that failed is not used again; train(resume=model_save_path) goes on as without the stop. After the last
     epoch, or where patience has ended training, train() does nothing, unless max_epoch or patience was raised. With a
     comm in the updaters or evaluators, rank 0 writes the files, and every rank its own checkpoint; losses are means
     over the ranks, and all ranks stop together.
@@ -245,12 +248,14 @@ class Trainer:
             if files is not None:
                 if self._rank: files.write(i, self._saved())
                 self._wait()
-                if not self._rank: files.write(i, self._saved())
+                if not self._rank:
+                    files.write(i, self._saved())
+                    files.prune(i)
                 self._wait()                    # (no rank removes older files before rank 0 has a newer one)
+                if self._rank: files.prune(i)
         except BaseException:
             self.history.rows, self.epoch, self._losses, self._seconds, self._peak, self._least, self._worse = before
             raise
-        if files is not None: files.prune()
         if self.history_path is not None and not self._rank: self.history.save(self.history_path)
 
     def _wait(self) -> None:
@@ -302,12 +307,15 @@ class Trainer:
         return found
 
     def _parts(self) -> dict[str, dict[str, Any]]:
-        """What has a state_dict(): the solvers and the updaters by number, and `state` by name."""
+        """What has a state_dict(): the solvers, the updaters and the loaders by number, and `state` by name."""
         def having(parts: Iterable[Any]) -> dict[str, Any]:
             return {f"{k}": p for k, p in enumerate(parts) if callable(getattr(p, "state_dict", None))}
 
+        known = {id(part) for part in self.state.values()}
+        loaders = {id(x): x for part in (*self.updater, *self.evaluator)
+                   if (x := loader_of(getattr(part, "data_feeder", None))) is not None and id(x) not in known}
         return {"solvers": having(getattr(u, "solver", None) for u in self.updater), "updaters": having(self.updater),
-                "state": self.state}
+                "loaders": having(loaders.values()), "state": self.state}
 
     def _saved(self) -> dict[str, Any]:
         """The state of a checkpoint."""

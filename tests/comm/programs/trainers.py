@@ -62,6 +62,11 @@ def check_means_and_files():
         assert sorted(os.listdir(path)) == sorted(
             [f"checkpoint_{i:06}{end}.safetensors" for i in (3, 5) for end in ends]
             + [f"params_{i:06}.safetensors" for i in (1, 3, 5)])
+        COMM.barrier()
+        job(path, max_epoch=1)[0].train()           # removes what is after its own
+        COMM.barrier()
+        assert sorted(name for name in os.listdir(path) if name.startswith("c")) == sorted(
+            f"checkpoint_000001{end}.safetensors" for end in ends)
         remove(path)
 
 
