@@ -1,5 +1,7 @@
 """DataLoader: batches of arrays, samples or a stream."""
 
+import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -27,6 +29,7 @@ class DataLoader:
     more, the first. collate(samples), if given, makes the batch from a list of samples instead, such as one that pads.
 
     batch_size: the number of samples of a batch. The last batch of an epoch may have fewer; drop_last=True omits it.
+    The length of a sequence is asked for at the start of each epoch.
     shuffle: a new order in each epoch, which depends on `seed` and the number of the epoch alone. seed=None draws one
     from the default generator, so cygrad.random.seed() determines it.
 
@@ -41,7 +44,8 @@ class DataLoader:
     a list of all batches is right, and as large as the data.
 
     An exception in the data, in collate or in a worker is raised in the place of its batch, as itself. A loop that ends
-    early ends the thread and the workers. close() does so too, and releases the memory.
+    early ends the thread and the workers. close() does so too, and releases the memory. next() can be called in several
+    threads.
 
     state_dict() and load_state_dict() resume within an epoch: the next loop, or next(), continues with the batch that
     would have followed. Batches that were made ahead are not lost. Of an iterable, the samples before are read again.
@@ -78,6 +82,7 @@ class DataLoader:
         self._resumes = False                       # whether the next loop continues an epoch
         self._ring = Ring()
         self._latest: Epoch | None = None           # the one that may go on
+        self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         flags = {name: True for name in ("shuffle", "drop_last") if getattr(self, name)}
@@ -108,16 +113,21 @@ class DataLoader:
     def next(self) -> Any:
         """The next batch; after the last of an epoch, the first of the next one. It can be the data_feeder of an
         Updater. Raises ValueError if an epoch has no batch."""
-        for _ in range(2):
-            if self._latest is None or self._latest.ended: Epoch(self)
-            try: return self._advance(self._latest)
-            except StopIteration: pass
+        with self._lock:
+            for _ in range(2):
+                if self._latest is None or self._latest.ended: Epoch(self)
+                try: return self._advance(self._latest)
+                except StopIteration: pass
         raise ValueError(f"DataLoader: an epoch has no batch: {self._empty()}")
 
     def _empty(self) -> str:
         n = self._source.n
         if n is None: return "the iterable is empty, or is an iterator, which can be read once"
         return f"there are {n} samples, and batch_size is {self.batch_size}" + self.drop_last * " with drop_last=True"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a DataLoader cannot be pickled or copied, since it may have a thread and workers; make "
+                        "another one of the same data, and load the state_dict() of this one")
 
     def close(self) -> None:
         """End the thread and the workers, and release the memory. The loader can be used again."""
@@ -152,14 +162,16 @@ class DataLoader:
     # ---- an epoch
 
     def _advance(self, run: "Epoch | None") -> Any:
-        """The next batch of an epoch."""
+        """The next batch of an epoch. The caller has the lock."""
         if run is None or (run.ended and run is self._latest): raise StopIteration
         if run is not self._latest:
             run.close()
             raise RuntimeError("DataLoader: a later loop over this loader has begun, or it was closed or its state was "
                                "loaded; use one loop at a time, or a loader for each")
         self._ring.reclaim()
-        try: slot = next(run.slots)
+        try:
+            run.check()
+            slot = next(run.slots)
         except StopIteration:
             run.close()
             self._turn()
@@ -216,7 +228,15 @@ class Epoch:
         else: slots = made(loader._reader(), loader._position, loader._ring)
         self.slots = Ahead(slots, loader.prefetch) if loader.prefetch else slots
         self.ended = False
+        self.process = os.getpid() if loader.prefetch or loader.workers else None
         loader._resumes, loader._latest = False, self
+
+    def check(self) -> None:
+        """Raise RuntimeError in a fork of the process whose thread or workers make the batches."""
+        if self.process in (None, os.getpid()): return
+        raise RuntimeError("DataLoader: this process is a fork of the one that began the epoch, whose thread and "
+                           "workers it does not have; call next() again, or begin a new loop, to read the rest of the "
+                           "epoch in this process too")
 
     def close(self) -> None:
         """End the thread and the workers."""
@@ -232,7 +252,8 @@ class Batches:
 
     def __iter__(self) -> "Batches": return self
 
-    def __next__(self) -> Any: return self._loader._advance(self._run)
+    def __next__(self) -> Any:
+        with self._loader._lock: return self._loader._advance(self._run)
 
 
 def made(read: Callable[[int], Read | None], first: int, ring: Ring) -> Iterator[Slot]:

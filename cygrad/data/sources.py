@@ -83,7 +83,12 @@ class Samples:
     """A sequence, with __len__ and __getitem__."""
 
     def __init__(self, data: Any, collate: Callable[..., Any] | None):
-        self.data, self.collate, self.n = data, collate, len(data)
+        self.data, self.collate = data, collate
+
+    @property
+    def n(self) -> int:
+        """The number of samples, which may change between epochs."""
+        return len(self.data)
 
     def read(self, rows: slice | np.ndarray[Any, Any]) -> Read:
         if isinstance(rows, slice): rows = np.arange(rows.start, rows.stop)

@@ -99,7 +99,7 @@ def work(read: Callable[[int], Read | None], first: int, step: int, key: int, pi
         while True:
             seed(key, k)
             try: batch = read(k)
-            except Exception as e:
+            except BaseException as e:              # (sys.exit() too)
                 pipe.send_bytes(pickled(e))
                 return
             if batch is None:
@@ -108,7 +108,7 @@ def work(read: Callable[[int], Read | None], first: int, step: int, key: int, pi
             send(pipe, batch)
             k += step
             del batch
-    except (BrokenPipeError, KeyboardInterrupt): pass
+    except BrokenPipeError: pass
     finally: os._exit(0)                            # (nothing of the other process is cleaned up here)
 
 
@@ -130,7 +130,7 @@ def send(pipe: Connection, batch: Read) -> None:
         if out.nbytes: pipe.send_bytes(out.reshape(-1).view(np.uint8).data)
 
 
-def pickled(error: Exception) -> bytes:
+def pickled(error: BaseException) -> bytes:
     """An exception with a note that contains its traceback, or, if it cannot be pickled, a RuntimeError with both."""
     note = "In a worker of a DataLoader:\n" + "".join(traceback.format_exception(error)).rstrip()
     if isinstance(error, StopIteration):            # (which would end the loop)

@@ -51,7 +51,8 @@ class Own(Exception):
 
 @pytest.mark.parametrize("how", [{}, *HOW], ids=str)
 @pytest.mark.parametrize("error", [(KeyError, "no such sample"), (FileNotFoundError, 2, "no file", "x.png"),
-                                   (StopIteration, 3), (ZeroDivisionError, "zero")], ids=lambda e: e[0].__name__)
+                                   (StopIteration, 3), (ZeroDivisionError, "zero"), (SystemExit, 3),
+                                   (KeyboardInterrupt, "own")], ids=lambda e: e[0].__name__)
 def test_an_exception_comes_in_its_place(error, how):
     found = []
     with pytest.raises(RuntimeError if error[0] is StopIteration else error[0]) as caught:
@@ -183,3 +184,35 @@ def test_the_end_of_the_interpreter_ends_all(end):
     workers = run.stdout.split()
     assert len(workers) == 4 and gone(workers)
     if not end: assert run.returncode == 0 and not run.stderr
+
+
+@every_way
+def test_a_fork_reads_the_rest_itself(how):
+    """A fork has no thread and shares no pipes: next() says so, and the one after it reads on, in both processes."""
+    loader = DataLoader(np.arange(12.0), 2, **how)
+    assert [loader.next().tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+    pid = os.fork()
+    if not pid:
+        signal.alarm(20)
+        try:
+            with pytest.raises(RuntimeError, match="is a fork of the one that began the epoch"): loader.next()
+            os._exit([loader.next().tolist() for _ in range(4)] != [[4, 5], [6, 7], [8, 9], [10, 11]])
+        finally: os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert [loader.next().tolist() for _ in range(5)] == [[4, 5], [6, 7], [8, 9], [10, 11], [0, 1]]
+    loader.close()
+
+
+@pytest.mark.parametrize("how", [{}, *HOW], ids=str)
+def test_next_in_several_threads(how):
+    """Each batch goes to one thread, and its memory is not written while that has it."""
+    loader, found = DataLoader(np.arange(1000), 1, **how), []
+
+    def read():
+        for _ in range(250): found.append(loader.next().item())
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for t in readers: t.start()
+    for t in readers: t.join()
+    assert sorted(found) == [*range(1000)] and loader.position == 1000
+    loader.close()

@@ -223,3 +223,15 @@ def test_no_live_bytes_remain():
         loader.next()
         del loader
     assert cg.memory.stats()["live_bytes"] == 0 and not gc.garbage
+
+
+def test_a_list_may_grow_between_epochs():
+    data = [0.0, 1.0, 2.0]
+    loader = DataLoader(data, 2, shuffle=True, seed=0)
+    x = loader.next()
+    data += [3.0, 4.0]
+    assert loader.next().shape == (1,) and len(loader) == 3
+    assert sorted(x for batch in loader for x in batch.tolist()) == data
+    del data[1:]
+    assert [batch.tolist() for batch in loader] == [[0.0]]
+    del x

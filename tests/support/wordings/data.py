@@ -1,5 +1,6 @@
 """The wording of errors: loaders."""
 
+import copy
 import os
 import signal
 
@@ -24,6 +25,23 @@ def two_loops():
     first = iter(loader)
     next(iter(loader))
     next(first)
+
+
+def in_a_fork():
+    """What the child raises, here."""
+    loader = DataLoader(X, prefetch=1)
+    loader.next()
+    r, w = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try: loader.next()
+        except RuntimeError as e: os.write(w, str(e).encode())
+        finally: os._exit(0)
+    os.waitpid(pid, 0)
+    text = os.read(r, 1000).decode()
+    for end in r, w: os.close(end)
+    loader.close()
+    raise RuntimeError(text)
 
 
 def loaded(state): DataLoader(X, 2).load_state_dict(state)
@@ -78,4 +96,10 @@ CASES = [
      "agree, or pass collate= to pad them"),
     (lambda: all_of(Killed(), workers=1), RuntimeError,
      "DataLoader: worker 0 of 1 ended unexpectedly, with exit status -9 (killed, perhaps for want of memory)"),
+    (in_a_fork, RuntimeError,
+     "DataLoader: this process is a fork of the one that began the epoch, whose thread and workers it does not have; "
+     "call next() again, or begin a new loop, to read the rest of the epoch in this process too"),
+    (lambda: copy.copy(DataLoader(X)), TypeError,
+     "a DataLoader cannot be pickled or copied, since it may have a thread and workers; make another one of the same "
+     "data, and load the state_dict() of this one"),
 ]
