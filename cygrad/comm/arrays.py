@@ -11,6 +11,7 @@ from cygrad.core.errors import described
 from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import empty
+from cygrad.optim.settings import refuse_used
 
 
 def listed(call: str, label: str, arrays: Any) -> list[Any]:
@@ -19,7 +20,9 @@ def listed(call: str, label: str, arrays: Any) -> list[Any]:
     if hasattr(arrays, "items") and not hasattr(arrays, "named_parameters"): arrays = arrays.values()
     if isinstance(arrays, str) or not hasattr(arrays, "__iter__") or hasattr(arrays, "named_parameters"):
         raise TypeError(f"{call}: {label} must be a list of tensors, got {described(arrays)}")
-    return [*arrays]
+    given = [*arrays]
+    if not given: refuse_used(call, label, arrays)
+    return given
 
 
 def check(call: str, name: str, x: Any, written: bool, slices: bool = False) -> Any:

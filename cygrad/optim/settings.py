@@ -65,6 +65,13 @@ def count(owner, name, value, low=1):
     return int(value)
 
 
+def refuse_used(owner, name, given):
+    """Raise ValueError if `given`, which had no elements, is an iterator: most likely, it was read before."""
+    if hasattr(given, "__next__"):
+        raise ValueError(f"{owner}: {name} is an iterator without elements, and an iterator can be read once; pass a "
+                         f"list, such as [*model.parameters()]")
+
+
 def increasing(owner, name, values, strictly):
     """A list of steps, sorted. If they must increase strictly, the first is at least 1."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):

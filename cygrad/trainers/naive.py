@@ -71,6 +71,9 @@ class Naive:
         self.trainer = Trainer(Updater(solver, loss, train), evaluators, model_save_path, max_epoch,
                                batches(name, "iter_per_epoch", iter_per_epoch, tdata), **more)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.trainer}>"
+
     @property
     def history(self) -> History:
         """The history of the trainer."""

@@ -14,7 +14,7 @@ from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
 from cygrad.optim.groups import advice
-from cygrad.optim.settings import count, instance, runs, shown
+from cygrad.optim.settings import count, instance, refuse_used, runs, shown
 
 Callbacks: TypeAlias = Callable[[Any], object] | Iterable[Callable[[Any], object]]
 
@@ -73,7 +73,8 @@ class Passes:
         if not hasattr(grads, "__iter__") or hasattr(grads, "named_parameters"):
             raise TypeError(f"{self._name}: grads must be a list of variables or gradient tensors, got "
                             f"{described(grads)}{advice(grads)}")
-        grads = tuple(grads)
+        given, grads = grads, tuple(grads)
+        if not grads: refuse_used(self._name, "grads", given)
         for k, x in enumerate(grads):
             if isinstance(x, GradientSlice): self._refuse_slice(k, x, {})
             if not isinstance(x, Tensor):
@@ -194,8 +195,10 @@ def new_collection():
 def check_feeder(owner, data_feeder):
     """A data_feeder, checked."""
     if data_feeder is not None and not callable(data_feeder):
+        is_loader = callable(getattr(data_feeder, "next", None))
         raise TypeError(f"{owner}: data_feeder must be a function without arguments that returns a batch, got "
-                        f"{described(data_feeder)}; for an iterable, pass iter(batches).__next__")
+                        f"{described(data_feeder)}; "
+                        f"{'pass its next' if is_loader else 'for an iterable, pass iter(batches).__next__'}")
     runs(owner, "data_feeder", data_feeder, "; call it and pass __next__ of the result")
     return data_feeder
 

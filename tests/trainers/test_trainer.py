@@ -362,3 +362,5 @@ def test_a_regression_with_nnablas_data_iterator():
     history = trainer.train()
     assert trainer.trainer.iter_per_epoch == 3 and history["valid_loss"][-1] < 1e-3
     assert x.tolist() == X[:10].tolist()            # (the last batch)
+    assert repr(trainer) == ("<NaiveRegressionTrainer of <Trainer: updater=[Updater], evaluator=[Evaluator], "
+                             "max_epoch=40, iter_per_epoch=3>>")

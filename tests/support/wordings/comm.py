@@ -170,6 +170,9 @@ CASES = [
      "reduce_scatter: arrays must have a tensor for each of 1 ranks, got 0"),
     (lambda: comm().all_gather(cg.ones(2), [cg.ones(3)]), ValueError,
      "all_gather: outs[0] is float32 (3,) and array is float32 (2,); they must be equal"),
+    (lambda: comm().all_reduce_callback(iter([]), 4), ValueError,
+     "all_reduce_callback: arrays is an iterator without elements, and an iterator can be read once; pass a list, such "
+     "as [*model.parameters()]"),
     (lambda: comm().all_reduce_callback([3], 4), TypeError,
      "all_reduce_callback: arrays[0] must be a variable, got 3"),
     (lambda: comm().all_reduce_callback([cg.arange(3)], 4), ValueError,

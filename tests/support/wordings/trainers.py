@@ -1,6 +1,7 @@
 """The wording of errors: the updaters."""
 
 import cygrad as cg
+from cygrad.data import DataLoader
 from wrong import update_with
 
 Updater = cg.trainers.Updater
@@ -69,6 +70,11 @@ CASES = [
     (lambda: Updater(Solver(), loss, [1, 2]), TypeError,
      "Updater: data_feeder must be a function without arguments that returns a batch, got [1, 2]; for an iterable, "
      "pass iter(batches).__next__"),
+    (lambda: Updater(Solver(), loss, DataLoader([1, 2])), TypeError,
+     "Updater: data_feeder must be a function without arguments that returns a batch, got <*>; pass its next"),
+    (lambda: Updater(Solver(), loss, grads=iter([])), ValueError,
+     "Updater: grads is an iterator without elements, and an iterator can be read once; pass a list, such as "
+     "[*model.parameters()]"),
     (lambda: Updater(Solver(), loss, clear_buffer=1), TypeError,
      "Updater: clear_buffer must be True or False, got 1"),
     (lambda: Updater(Solver(), loss, comm=3), TypeError,

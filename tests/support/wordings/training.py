@@ -73,7 +73,7 @@ def damaged_checkpoint(state):
 def own_part(own, history):
     """Resume from a checkpoint with this 'trainer' and this 'history'."""
     def case(folder):
-        rest = {"parameters": {}, "solvers": {}, "updaters": {"0": {}}, "generator": [0, 0], "state": {}}
+        rest = {"parameters": {}, "solvers": {}, "updaters": {"0": {}}, "loaders": {}, "generator": [0, 0], "state": {}}
         Checkpoints(str(folder), None).write(0, {"trainer": own, "history": history} | rest)
         trainer().train(resume=folder)
     return in_folder(case)
@@ -155,8 +155,8 @@ CASES = [
      "Trainer.train: resume: '<*>' is not a checkpoint of a Trainer: its format is None, version None; wanted "
      "cygrad.trainers, version 1"),
     (in_folder(other_checkpoint), ValueError,
-     "Trainer.train: resume: the checkpoint has []; wanted trainer, parameters, solvers, updaters, generator, history, "
-     "state"),
+     "Trainer.train: resume: the checkpoint has []; wanted trainer, parameters, solvers, updaters, loaders, "
+     "generator, history, state"),
     (damaged_checkpoint("{"), ValueError,
      "Trainer.train: resume: '<*>' is not a checkpoint of a Trainer: its state is not JSON"),
     (damaged_checkpoint('{"a": {"tensor": "x"}}'), ValueError,
