@@ -41,6 +41,8 @@ class Communicator:
     Raises TypeError or ValueError for arguments that do not fit, on the rank that has them; the others raise
     RuntimeError."""
 
+    takes_slices = True             # all_reduce does: an Updater asks each comm
+
     def __init__(self, comm: Any = None):
         comm = world() if comm is None else checked(comm)
         self._channel, self._beside = Channel(comm), Channel(comm)      # (the second one for the threads of scopes)

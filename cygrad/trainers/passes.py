@@ -155,6 +155,7 @@ class Passes:
         another process has reached it, and this one must update it as well. A gradient that several variables share is
         summed once."""
         parameters, found, unreached = self._parameters(), {}, []
+        takes_slices = getattr(self.comm, "takes_slices", False)
         self._resolve(parameters)
         for k, x in enumerate(self._sources):
             g = x
@@ -162,13 +163,20 @@ class Passes:
                 if x.grad_req == "null": continue
                 g = x.grad
                 if g is None: g = zeros_like(x.detach())
-                if isinstance(g, GradientSlice): self._refuse_slice(k, x, parameters)
+                if isinstance(g, GradientSlice) and not takes_slices: self._refuse_slice(k, x, parameters)
             if id(x) in parameters and not x.fresh_grad: unreached.append((x, g))
             found.setdefault(id(g), (k, g))
-        self._refuse_overlap([*found.values()])
-        self.comm.all_reduce([g for _, g in found.values()], division=False, inplace=False)
+        self._refuse_overlap([(k, g) for k, g in found.values() if isinstance(g, Tensor)])
+        summed = self.comm.all_reduce([g for _, g in found.values()], division=False, inplace=False)
+        totals = dict(zip(found, summed, strict=True)) if takes_slices else {}
+        for k in self._variables if takes_slices else ():           # (a tensor has its sum in place)
+            x, is_fresh = self._sources[k], self._sources[k].fresh_grad
+            if not isinstance(x.grad, GradientSlice) or id(x.grad) not in totals: continue
+            x.grad = totals[id(x.grad)]
+            x.fresh_grad = is_fresh
         for x, g in unreached:
-            if not g.detach().numpy().any(): continue
+            total = totals.get(id(g), g)
+            if not (len(total) if isinstance(total, GradientSlice) else total.detach().numpy().any()): continue
             if x.grad is None: x.grad = g
             x.fresh_grad = True
 

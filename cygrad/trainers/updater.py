@@ -35,9 +35,10 @@ class Updater(Passes):
     gradients are summed, not averaged; divide the loss for a mean. The sum does not depend on grad_req: "write" starts
     with the first pass, "add" with what .grad has; the solver's parameters start with zeros. comm: sums over processes.
     grads: the variables, or the gradient tensors, that it sums, each of them once; a parameter that no pass of any
-    process reached remains unreached. comm_callback: instead of comm and grads, a scope that sums the gradients while
-    backward runs, comm.all_reduce_callback(variables, pack_size). It is open during the last backward pass alone, and
-    the callbacks of comm run before and after it:
+    process reached remains unreached. Only a Communicator sums a GradientSlice, and all ranks must have one then.
+    comm_callback: instead of comm and grads, a scope that sums the gradients while backward runs,
+    comm.all_reduce_callback(variables, pack_size). It is open during the last backward pass alone, and the callbacks of
+    comm run before and after it:
 
         backward_on_start, comm_on_start, with comm_callback: backward, comm_on_finish, backward_on_finish
 
@@ -47,8 +48,8 @@ class Updater(Passes):
     solver's parameters are then zeros and the graph is freed, so the next update is not affected.
 
     Raises TypeError or ValueError for wrong arguments. update() raises TypeError if `loss` returns something other than
-    a tensor or if comm would sum a GradientSlice, ValueError if comm would sum memory twice, RuntimeError if the loss
-    depends on no variable.
+    a tensor or if comm, which is no Communicator, would sum a GradientSlice, ValueError if comm would sum memory twice,
+    RuntimeError if the loss depends on no variable.
     """
 
     def __init__(

@@ -102,4 +102,31 @@ def check_all_ranks_stop_together():
     assert trainer.epoch == 2 and trainer.stopped == "own has not become better in 1 epochs"
 
 
+def check_sparse_gradients():
+    """Sums of slices after backward, of slices during backward, and of dense gradients make the same parameters."""
+    def trained(sparse, **comm):
+        stype = "row_sparse" if sparse else "default"
+        table = cg.arange(12.0, dtype="float32").reshape(6, 2).copy().attach_grad(stype=stype)
+        idle = cg.ones((3, 2)).attach_grad(stype=stype)
+        w = cg.ones(2).attach_grad()
+        variables, solver = [w, table, idle], cg.optim.Adam({"w": w, "table": table, "idle": idle}, lr=0.1)
+        for name, make in comm.items(): comm[name] = make(variables)
+        scope = {"grads": variables} if "comm" in comm else {}
+        rows = iter([[RANK, 5], [0, 0], None if RANK else [3]])     # (None: this rank does not reach the table)
+        updater = Updater(
+            solver, lambda *k: (cg.embedding(k[0], table, sparse=sparse) * w).sum() if k else w.sum(),
+            lambda: None if (some := next(rows)) is None else np.array(some), **comm, **scope)
+        for i in range(3): updater.update(i)
+        assert not idle.fresh_grad and idle.tolist() == [[1, 1]] * 3
+        assert [s.t for s in solver.get_states().values()] == [3, 3, 0]
+        return w, table
+
+    after = trained(True, comm=lambda variables: COMM)
+    assert same_on_all_ranks(*after)
+    during = trained(True, comm_callback=lambda variables: COMM.all_reduce_callback(variables, 100))
+    assert all((x == y).all().item() for x, y in zip(after, during, strict=True))
+    dense = trained(False, comm=lambda variables: COMM)
+    assert same_on_all_ranks(*dense) and cg.allclose(dense[0], after[0])
+
+
 if __name__ == "__main__": main(globals())
