@@ -241,20 +241,23 @@ class Trainer:
                 if isinstance(mean, (int, float)): row[unique(name, row)] = mean
         row["seconds"], row["peak_bytes"] = self._seconds, self._peak
         before = self.history.rows, self.epoch, self._losses, self._seconds, self._peak, self._least, self._worse
+        saved = None
         self.history.rows, self.epoch = [*self.history.rows, row], self.epoch + 1
         self._losses, self._seconds, self._peak = [0.0] * len(self.updater), 0.0, 0
         try:
             if self.patience is not None: self._judge(row)
             if files is not None:
-                if self._rank: files.write(i, self._saved())
+                saved = self._saved()               # (on all ranks together: a ShardedSolver exchanges its states)
+                if self._rank: files.write(i, saved)
                 self._wait()
                 if not self._rank:
-                    files.write(i, self._saved())
+                    files.write(i, saved)
                     files.prune(i)
                 self._wait()                    # (no rank removes older files before rank 0 has a newer one)
                 if self._rank: files.prune(i)
         except BaseException:
             self.history.rows, self.epoch, self._losses, self._seconds, self._peak, self._least, self._worse = before
+            saved = None                            # (the traceback must not hold it)
             raise
         if self.history_path is not None and not self._rank: self.history.save(self.history_path)
 

@@ -8,6 +8,7 @@ from common import COMM, RANK, SIZE, main, same_on_all_ranks
 
 import cygrad as cg
 from cygrad import nn
+from cygrad.comm import ShardedSolver
 from cygrad.data import DataLoader
 from cygrad.trainers import Evaluator, Trainer, Updater
 
@@ -32,12 +33,13 @@ def remove(path):
     os.rmdir(path)
 
 
-def job(path=None, loss=None, while_backward_runs=False, **more):
+def job(path=None, loss=None, while_backward_runs=False, sharded=False, **more):
     cg.random.seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 1))
     parameters = [*model.parameters()]
     loader = DataLoader((X, T), 4, shuffle=True, seed=RANK)
     solver = cg.optim.Adam(model.named_parameters(), lr=0.01)
+    if sharded: solver = ShardedSolver(solver, COMM)
     if while_backward_runs: comm = {"comm_callback": COMM.all_reduce_callback(parameters, 100)}
     else: comm = {"comm": COMM, "grads": parameters}
 
@@ -71,15 +73,18 @@ def check_means_and_files():
 
 
 def check_resuming_equals_no_stop():
-    paths = folder(), folder()
-    whole, expected = job(paths[0])
-    whole.train()
-    job(paths[1], max_epoch=1)[0].train()
-    again, found = job(paths[1])
-    again.train(resume=paths[1])
-    assert all((x == y).all().item() for x, y in zip(expected, found, strict=True))
-    assert again.history["loss"] == whole.history["loss"]
-    for path in paths: remove(path)
+    """Also where each rank has a part of the solver's states, and from there on without and with such parts."""
+    for before, after in (False, False), (True, True), (True, False), (False, True):
+        paths = folder(), folder()
+        whole, expected = job(paths[0])
+        whole.train()
+        job(paths[1], sharded=before, max_epoch=1)[0].train()
+        COMM.barrier()
+        again, found = job(paths[1], sharded=after)
+        again.train(resume=paths[1])
+        assert all((x == y).all().item() for x, y in zip(expected, found, strict=True))
+        assert again.history["loss"] == whole.history["loss"]
+        for path in paths: remove(path)
 
 
 def check_all_ranks_stop_together():
