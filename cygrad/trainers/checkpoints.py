@@ -79,7 +79,11 @@ def read(path: Any, rank: int = 0) -> dict[str, Any]:
     elif not os.path.exists(name):
         raise FileNotFoundError(f"{who}: there is no {cut(repr(name))}; pass the model_save_path of a Trainer that has "
                                 f"ended an epoch, or a checkpoint")
-    if rank: name = re.sub(r"(-\d+)?\.safetensors$", f"-{rank}.safetensors", name)
+    if rank:
+        name = re.sub(r"(-\d+)?\.safetensors$", f"-{rank}.safetensors", name)
+        if not os.path.exists(name):
+            raise FileNotFoundError(f"{who}: there is no {cut(repr(name))} for rank {rank}; resume with as many ranks "
+                                    f"as the checkpoint has files, all in one folder")
     damaged = Damaged(f"{who}: {cut(repr(name))}")
     if not name.lower().endswith(".safetensors"): damaged("its name must end with .safetensors")
     tensors = saving.read(name, who)

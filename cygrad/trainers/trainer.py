@@ -66,8 +66,8 @@ class Trainer:
     update that failed, with the one after it if a callback on finish failed, or with the evaluation. The batch of an
     update that failed is not used again; train(resume=model_save_path) goes on as without the stop. After the last
     epoch, or where patience has ended training, train() does nothing, unless max_epoch or patience was raised. With a
-    comm in the updaters or evaluators, rank 0 writes the files, and every rank its own checkpoint; losses are means
-    over the ranks, and all ranks stop together.
+    comm in the updaters or evaluators, rank 0 writes the files, and every rank its own checkpoint, so as many ranks
+    must resume; losses are means over the ranks, and all ranks stop together.
 
     Raises TypeError or ValueError for wrong arguments."""
 
@@ -202,6 +202,10 @@ class Trainer:
     def _rank(self) -> int:
         return 0 if self._comm is None else int(getattr(self._comm, "rank", 0))
 
+    @property
+    def _ranks(self) -> int:
+        return 1 if self._comm is None else int(getattr(self._comm, "size", 1))
+
     def _train_epoch(self, bar: Progress) -> None:
         """The updates that are left of this epoch."""
         with track() as memory:
@@ -323,7 +327,7 @@ class Trainer:
     def _saved(self) -> dict[str, Any]:
         """The state of a checkpoint."""
         own = {"epoch": self.epoch, "iteration": self.iteration, "iter_per_epoch": self.iter_per_epoch,
-               "least": self._least, "worse": self._worse}
+               "least": self._least, "worse": self._worse, "ranks": self._ranks}
         parts = {kind: {name: p.state_dict() for name, p in found.items()} for kind, found in self._parts().items()}
         return {"trainer": own, "parameters": self._parameters(), "generator": list(default_generator.state),
                 "history": self.history.state_dict(), **parts}
@@ -347,6 +351,9 @@ class Trainer:
         if own["iter_per_epoch"] != self.iter_per_epoch:
             raise ValueError(f"{who}: the checkpoint has {own['iter_per_epoch']} updates in an epoch, this trainer "
                              f"{self.iter_per_epoch}; pass iter_per_epoch={own['iter_per_epoch']}")
+        if own["ranks"] != self._ranks:
+            raise ValueError(f"{who}: the checkpoint is of {own['ranks']} ranks, and this training has {self._ranks}; "
+                             f"resume with as many, or load its params_*.safetensors into a new training")
         undo: list[Callable[[], Any]] = []
         try:
             for kind, found in parts.items():
@@ -379,7 +386,7 @@ def unique(name: str, row: Mapping[str, Any]) -> str:
 
 def check_own(who: str, own: Any, history: Any) -> None:
     """Raise ValueError unless the trainer's own part of a checkpoint and its history have what they should."""
-    wanted = {"epoch": int, "iteration": int, "iter_per_epoch": int, "worse": int, "least": float}
+    wanted = {"epoch": int, "iteration": int, "iter_per_epoch": int, "worse": int, "ranks": int, "least": float}
     if not isinstance(own, Mapping) or not all(isinstance(own.get(name), kind) for name, kind in wanted.items()):
         raise ValueError(f"{who}: 'trainer' of the checkpoint should have the numbers {', '.join(wanted)}, it is "
                          f"{described(own)}")

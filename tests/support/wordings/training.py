@@ -11,7 +11,7 @@ import cygrad as cg
 from cygrad.trainers import (
     Evaluator, History, NaiveClassificationTrainer, NaiveRegressionTrainer, Trainer, Updater,
 )
-from cygrad.trainers.checkpoints import Checkpoints
+from cygrad.trainers.checkpoints import Checkpoints, read
 
 
 class Stage:
@@ -68,6 +68,14 @@ def damaged_checkpoint(state):
         cg.save(folder / "a.safetensors", {}, {"format": "cygrad.trainers", "version": "1", "state": state})
         trainer().train(resume=folder / "a.safetensors")
     return in_folder(case)
+
+
+OWN = dict.fromkeys(("epoch", "iteration", "iter_per_epoch", "worse", "ranks"), 1) | {"least": 1.0}
+
+
+def for_rank_1(folder):
+    Checkpoints(str(folder), None).write(0, {})
+    read(folder, 1)
 
 
 def own_part(own, history):
@@ -240,8 +248,14 @@ CASES = [
      "objects that it was made with"),
     (own_part({"epoch": 1}, {"rows": []}), ValueError,
      "Trainer.train: resume: 'trainer' of the checkpoint should have the numbers epoch, iteration, iter_per_epoch, "
-     "worse, least, it is a value of type dict"),
-    (own_part(dict.fromkeys(("epoch", "iteration", "iter_per_epoch", "worse"), 1) | {"least": 1.0}, {"rows": [3]}),
+     "worse, ranks, least, it is a value of type dict"),
+    (own_part(OWN | {"ranks": 2}, {"rows": []}), ValueError,
+     "Trainer.train: resume: the checkpoint is of 2 ranks, and this training has 1; resume with as many, or load its "
+     "params_*.safetensors into a new training"),
+    (in_folder(for_rank_1), FileNotFoundError,
+     "Trainer.train: resume: there is no '<*>checkpoint_000000-1.safetensors' for rank 1; resume with as many ranks as "
+     "the checkpoint has files, all in one folder"),
+    (own_part(OWN, {"rows": [3]}),
      ValueError,
      "Trainer.train: resume: 'history' of the checkpoint should have a list of rows, it is a value of type "
      "dict"),
