@@ -31,6 +31,14 @@ class Head(Blob):
     def __reduce__(self) -> tuple[Any, ...]:
         return Head, (self.net, str(self))
 
+    @property
+    def training_operator(self) -> str | None:
+        """The type of the first operator of a net captured in train mode that draws random numbers, or writes to a
+        binding, such as running statistics: calls are then no evaluation in predict mode. Else None."""
+        if not self.net.training: return None
+        return next((o.type for o in self.net.operators
+                     if "generator" in o.arguments or any(y in self.net.bindings for y in o.outputs)), None)
+
     def __call__(self, *values: Any) -> Tensor:
         net = self.net
         names = [str(name) for name in net.inputs if name not in net.bindings]

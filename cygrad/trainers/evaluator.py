@@ -27,8 +27,9 @@ class Evaluator:
 
     vroot: what is evaluated, or a list of several: a function that is called with what data_feeder() returned (a tuple
     is unpacked, None and True pass nothing) and returns a number or a tensor, or a blob of a captured net,
-    net.head(blob), whose inputs get these values. A tensor of one element counts as a number; of others the mean has
-    their shape. val_iter: the number of batches (None: the length of the loader whose next() is the data_feeder).
+    net.head(blob), whose inputs get these values. Capture a net with dropout or running statistics in predict mode. A
+    tensor of one element counts as a number; of others the mean has their shape. val_iter: the number of batches (None:
+    the length of the loader whose next() is the data_feeder).
     callback_on_start, callback_on_finish: a function, or as many as roots. clear_buffer is nnabla's; without a graph
     there is nothing to clear. comm: means are over the batches of all processes. names: the names of the roots in the
     history of a Trainer (None: those of the functions).
@@ -69,6 +70,10 @@ class Evaluator:
                 name = f"; pass net.head({described(str(root))})" if isinstance(root, str) else ""
                 raise TypeError(f"{self._name}: {where} must be a function of a batch that returns a value, or the "
                                 f"head of a net, got {described(root)}{name}")
+            if isinstance(kind := getattr(root, "training_operator", None), str):
+                raise ValueError(f"{self._name}: {where} is the head of a net that was captured in train mode, in "
+                                 f"which {kind} acts as in training; capture the net of the evaluation in "
+                                 f"predict_mode()")
         return roots
 
     def _callbacks(self, point: str, given: Any) -> tuple[Callable[[Any, Any], object], ...]:

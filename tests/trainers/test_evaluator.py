@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
+from cygrad import nn
 from cygrad.data import DataLoader
 from cygrad.graph import Net
 from cygrad.trainers import Evaluator
@@ -56,6 +57,20 @@ def test_a_blob_of_a_net():
     net = Net.capture(lambda x: (w * x).sum(), cg.ones(2), names={"w": w})
     values = iter([np.array([1, 1], "f4"), np.array([3, 5], "f4")])
     assert Evaluator(net.head(), values.__next__, 2).evaluate(0) == (3 + 13) / 2
+
+
+@pytest.mark.parametrize("layer", [lambda: nn.BatchNorm1d(2), lambda: nn.Dropout(0.5)], ids=["statistics", "dropout"])
+def test_a_net_that_trains_is_refused(layer):
+    """It wrote the running statistics, and dropped values."""
+    x, layer, y = cg.tensor([[1.0, 2.0], [3.0, 5.0]]), layer(), nn.Linear(2, 1)
+    with cg.record(): net = Net.capture(lambda x: y(layer(x)).mean(), x)
+    kind = "move_running" if net.operators[0].type.startswith("batch_norm") else "dropout"
+    with pytest.raises(ValueError, match=f"captured in train mode, in which {kind} acts as in training"):
+        Evaluator(net.head(), lambda: x, 1)
+    with cg.predict_mode(): net = Net.capture(lambda x: y(layer(x)).mean(), x)
+    assert Evaluator(net.head(), lambda: x, 1).evaluate(0) == y(layer(x)).mean().item()
+    with cg.record(): net = Net.capture(lambda x: y(x).mean(), x)           # (the same in both modes)
+    assert Evaluator(net.head(), lambda: x, 1).evaluate(0) == y(x).mean().item()
 
 
 class Comm:

@@ -70,6 +70,10 @@ def damaged_checkpoint(state):
     return in_folder(case)
 
 
+def dropping_head():
+    with cg.record(): return cg.graph.Net.capture(lambda x: cg.dropout(x, 0.5), cg.ones(3)).head()
+
+
 OWN = dict.fromkeys(("epoch", "iteration", "iter_per_epoch", "worse", "ranks"), 1) | {"least": 1.0}
 
 
@@ -184,6 +188,9 @@ CASES = [
     (lambda: Evaluator("loss", None, 1), TypeError,
      "Evaluator: vroot must be a function of a batch that returns a value, or the head of a net, got 'loss'; pass "
      "net.head('loss')"),
+    (lambda: Evaluator(dropping_head(), None, 1), ValueError,
+     "Evaluator: vroot is the head of a net that was captured in train mode, in which dropout acts as in training; "
+     "capture the net of the evaluation in predict_mode()"),
     (lambda: Evaluator(root, None, 1, 3), TypeError,
      "Evaluator: callback_on_start must be a function of i and a value, or an iterable of functions, got 3"),
     (lambda: Evaluator(root, None, 1, [3]), TypeError,
