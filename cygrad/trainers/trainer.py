@@ -3,6 +3,7 @@
 from __future__ import annotations                  # so that help() shows Callbacks by its name
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -56,7 +57,8 @@ class Trainer:
     first NaN with FloatingPointError, before the parameters change; the error names the first operator that computed a
     NaN, and its line. (A DynamicLossScalingUpdater expects NaN, so "raise" has no effect on it.) "ignore" does not
     check. progress: a bar with the loss, the rate and the live bytes, with tqdm; None shows it if tqdm is installed and
-    the output is a terminal. history_path: a .csv or .json file to which the history is saved after each epoch.
+    the output is a terminal. history_path: a .csv or .json file to which the history is saved after each epoch; its
+    folder is made.
 
     `history` has a row for each epoch: epoch, iteration, loss (the mean over the epoch), the learning rate, seconds,
     peak_bytes, and the values of the evaluators. `epoch` and `iteration` are how many are complete, and `stopped` says
@@ -178,6 +180,8 @@ class Trainer:
         if self.model_save_path is not None:
             files = Checkpoints(self.model_save_path, self.keep, self._rank)
             files.open()
+        if self.history_path is not None and not self._rank:
+            os.makedirs(os.path.dirname(os.path.abspath(self.history_path)), exist_ok=True)
         self.stopped = ""
         for f in self.callback_on_start: f()
         for updater in self.updater: updater.checks_nan = self.nan == "raise"

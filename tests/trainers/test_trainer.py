@@ -75,7 +75,7 @@ def test_the_order_of_calls(tmp_path):
 
 
 def test_files_and_history(tmp_path):
-    job = Job(tmp_path / "run", history_path=tmp_path / "history.json")
+    job = Job(tmp_path / "run", history_path=tmp_path / "a" / "history.json")
     history = job.trainer.train()
     assert files(tmp_path / "run") == ["checkpoint_000011.safetensors", "checkpoint_000015.safetensors",
                                        *(f"params_{i:06}.safetensors" for i in (3, 7, 11, 15))]
@@ -84,7 +84,7 @@ def test_files_and_history(tmp_path):
     for name, x in job.model.named_parameters(): assert saved[name].tolist() == x.tolist()
     assert history.columns == ["epoch", "iteration", "loss", "rate", "error", "seconds", "peak_bytes"]
     assert history["iteration"] == [3, 7, 11, 15] and history["loss"][-1] < history["loss"][0]
-    assert json.loads((tmp_path / "history.json").read_text()) == history.rows
+    assert json.loads((tmp_path / "a" / "history.json").read_text()) == history.rows
     history.save(tmp_path / "history.csv")
     lines = (tmp_path / "history.csv").read_text().splitlines()
     assert lines[0] == ",".join(history.columns) and len(lines) == 5
@@ -192,7 +192,12 @@ def test_early_stop():
 def test_what_has_stopped_early_goes_on_with_more_patience(tmp_path):
     """Another train(), and one of a trainer that resumed, does nothing. The history file may fail in the last epoch."""
     values = iter([1.0, 2.0, 3.0, 4.0, 5.0])
-    trainer = Trainer(Nothing(), Evaluator(lambda: next(values), val_iter=1), tmp_path / "run", 9, 1, patience=1,
+
+    def value():
+        if trainer.history_path is not None: (tmp_path / "no").rmdir()          # (train() has made it)
+        return next(values)
+
+    trainer = Trainer(Nothing(), Evaluator(value, val_iter=1, names=["value"]), tmp_path / "run", 9, 1, patience=1,
                       progress=False, history_path=tmp_path / "no" / "history.csv")
     for _ in range(2):
         with pytest.raises(OSError): trainer.train()
@@ -326,6 +331,8 @@ def test_progress(capsys):
     Job(max_epoch=1, progress=True).trainer.train()
     shown = capsys.readouterr().err
     assert "4/4" in shown and "loss=" in shown and "lr=" in shown and "live=" in shown
+    Job(max_epoch=1, progress=None).trainer.train()             # (the output is no terminal)
+    assert not capsys.readouterr().err
 
 
 # ---- ready-made ------------------------------------------------------------------------------------------------------
