@@ -186,6 +186,7 @@ def test_the_end_of_the_interpreter_ends_all(end):
     if not end: assert run.returncode == 0 and not run.stderr
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @every_way
 def test_a_fork_reads_the_rest_itself(how):
     """A fork has no thread and shares no pipes: next() says so, and the one after it reads on, in both processes."""

@@ -3,6 +3,7 @@
 import copy
 import os
 import signal
+import warnings
 
 import numpy as np
 from cygrad.data import DataLoader
@@ -32,7 +33,9 @@ def in_a_fork():
     loader = DataLoader(X, prefetch=1)
     loader.next()
     r, w = os.pipe()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*use of fork", DeprecationWarning)
+        pid = os.fork()
     if not pid:
         try: loader.next()
         except RuntimeError as e: os.write(w, str(e).encode())
