@@ -15,6 +15,7 @@ import numpy as np
 import cygrad as cg
 from benchmarks import machine, work
 from benchmarks.report import table
+from benchmarks.timing import spread
 
 ROUNDS = 60
 BLOCK = 0.02            # seconds of steps between two readings of the clock
@@ -140,7 +141,8 @@ def measure(step, rounds=ROUNDS):
     finally:
         gc.unfreeze()
     with cg.memory.profile() as p: step()
-    return {"seconds": statistics.median(without), "ratios": statistics.quantiles(ratios, n=4),
+    ratios = spread(ratios)
+    return {"seconds": statistics.median(without), "ratios": [ratios[name] for name in ("q1", "median", "q3")],
             "first": statistics.median(first), "events": len(p._log)}
 
 
