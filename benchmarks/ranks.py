@@ -3,12 +3,14 @@
 all_reduce is timed at several sizes on two ranks of this machine. A training step (perceptron 784-1024-1024-10, Sgd,
 one thread and one batch per rank) is timed without communication, with all_reduce after backward, and with the sums
 while backward runs; the three take turns in one job. A line alpha + beta bytes is fitted to the times of all_reduce,
-from which a model extrapolates to more ranks. The tables are written to ranks.md, the picture to ranks.svg."""
+from which a model extrapolates to more ranks. Last, one of two ranks fails while the other one waits for it, and the
+time until the job has ended is taken. The tables are written to ranks.md, the picture to ranks.svg."""
 
 import argparse
 import json
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,8 +25,9 @@ from benchmarks.timing import busy_seconds
 
 ALONE, AFTER, DURING = "without communication", "all_reduce after backward", "sums during backward"
 SPEC = {"bytes": [4, 256, 4096, 65536, 1 << 20, 1 << 22, 1 << 24], "rounds": 21, "calls": 100,
-        "hidden": 1024, "batch": 256, "pack": 1 << 18}
+        "hidden": 1024, "batch": 256, "pack": 1 << 18, "ends": 7}
 RANKS = (1, 2, 4, 8, 16, 32, 64)
+ENDS = ("exception", "SIGKILL")
 BUSY = 0.1          # CPUs that other programs may use before the tables say so
 
 
@@ -35,6 +38,7 @@ def child(spec):
     import cygrad as cg
 
     comm = cg.comm.Communicator()
+    if "end" in spec: end(comm, spec)
     found = {"sums": sums(comm, spec), "steps": steps(comm, spec)}
     if comm.rank == 0: Path(spec["out"]).write_text(json.dumps(found))
     comm.barrier()
@@ -89,6 +93,16 @@ def steps(comm, spec):
     forward, backward, update = map(statistics.median, zip(*parts, strict=True))
     return {"took": {kind: statistics.median(t) for kind, t in took.items()}, "forward": forward, "backward": backward,
             "update": update, "bytes": sum(p.nbytes for p in parameters), "packs": len(scope.packs)}
+
+
+def end(comm, spec):
+    """Rank 1 writes the time of the clock that processes share, and fails, rank 0 waits for it."""
+    comm.barrier()
+    if comm.rank:
+        Path(spec["out"]).write_text(json.dumps(time.monotonic()))
+        if spec["end"] == "SIGKILL": os.kill(os.getpid(), signal.SIGKILL)
+        raise ArithmeticError("to be timed")
+    comm.barrier()
 
 
 # ---- the model -------------------------------------------------------------------------------------------------------
@@ -147,7 +161,10 @@ def tables(found, others):
     for size in RANKS:
         after, during = step(size, steps, alpha, beta)
         lines += [f"| {size} | {micro(after)} | {micro(during)} | {alone / after:.2f} | {alone / during:.2f} |"]
-    return "\n".join(lines) + "\n\n" + ASSUMED
+    ends = [f"{how} {statistics.median(t):.2f} s ({min(t):.2f} .. {max(t):.2f})" for how, t in found["ends"].items()]
+    return "\n".join(lines) + "\n\n" + ASSUMED + (
+        f"\nFrom the failure of one of two ranks, for which the other one waits, to the end of the job: "
+        f"{', '.join(ends)}.\n")
 
 
 ASSUMED = """\
@@ -197,18 +214,33 @@ def draw(found, path):
 
 # ---- the command -----------------------------------------------------------------------------------------------------
 
+def job(size, spec, out):
+    """Run child() on `size` ranks, which write to the file `out`."""
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    return subprocess.run(
+        [str(mpiexec) if mpiexec.exists() else "mpiexec", "-n", str(size), sys.executable, "-m", "benchmarks.ranks",
+         "--child", json.dumps(spec | {"out": str(out)})], capture_output=True, text=True,
+        stdin=subprocess.DEVNULL, env=os.environ | {"CYGRAD_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+
+
 def ask(size, spec):
     """What child() writes on `size` ranks."""
-    mpiexec = Path(sys.executable).with_name("mpiexec")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "figures.json"
-        done = subprocess.run(
-            [str(mpiexec) if mpiexec.exists() else "mpiexec", "-n", str(size), sys.executable, "-m", "benchmarks.ranks",
-             "--child", json.dumps(spec | {"out": str(out)})], capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, env=os.environ | {"CYGRAD_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
+        done = job(size, spec, out)
         if done.returncode:
             raise RuntimeError(f"benchmarks.ranks: {size} ranks ended with {done.returncode}:\n{done.stderr[-3000:]}")
         return json.loads(out.read_text())
+
+
+def failed(how):
+    """Seconds from the failure of one of two ranks to the end of the job."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "time.json"
+        done = job(2, {"end": how}, out)
+        now = time.monotonic()
+        if not done.returncode: raise RuntimeError(f"benchmarks.ranks: a job went on without a rank: {done.stdout}")
+        return now - json.loads(out.read_text())
 
 
 def measure(spec):
@@ -216,8 +248,9 @@ def measure(spec):
     found = {"1": ask(1, spec)}
     begun, busy, own = time.perf_counter(), busy_seconds(), used()
     found["2"] = ask(2, spec)
-    if busy is None: return found, None
-    return found, max(0.0, (busy_seconds() - busy - used() + own) / (time.perf_counter() - begun))
+    others = busy and max(0.0, (busy_seconds() - busy - used() + own) / (time.perf_counter() - begun))
+    found["ends"] = {how: [failed(how) for _ in range(spec["ends"])] for how in ENDS}
+    return found, others
 
 
 def used():

@@ -13,7 +13,8 @@ STEPS = {"took": {ranks.ALONE: 0.003, ranks.AFTER: 0.005, ranks.DURING: 0.004}, 
 
 def figures(alpha=1e-5, beta=1e-9):
     sums = {str(n): 2 * alpha + beta * n for n in (4, 4096, 1 << 20)}
-    return {"1": {"sums": sums, "steps": STEPS}, "2": {"sums": sums, "steps": STEPS}}
+    return {"1": {"sums": sums, "steps": STEPS}, "2": {"sums": sums, "steps": STEPS},
+            "ends": {"exception": [0.5, 0.25, 4.0]}}
 
 
 def test_the_fit():
@@ -43,9 +44,15 @@ def test_the_page(monkeypatch, tmp_path, capsys):
     assert "| 1,048,576 bytes | 1,068.6 us | 981.3 MB/s | 1,068.6 us |" in text
     assert "alpha = 10.0 us and 1 / beta = 1,000 MB/s" in text and "| sums during backward | 4,000.0 us |" in text
     assert [int(n) for n in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)] == [*ranks.RANKS]
+    assert "to the end of the job: exception 0.50 s (0.25 .. 4.00)." in text
     assert "More than two ranks are not measured" in text and "Other programs" not in text
     assert "Other programs used 1.5 CPUs meanwhile" in ranks.tables(figures(), 1.5)
     assert (tmp_path / "ranks.svg").read_text().count("<svg") == 1
+
+
+@needs_mpi
+def test_failing_ranks_are_timed():
+    assert all(ranks.failed(how) >= 0 for how in ranks.ENDS)
 
 
 @needs_mpi
