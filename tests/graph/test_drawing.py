@@ -3,7 +3,7 @@
 import re
 import shutil
 import subprocess
-import time
+import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -99,12 +99,29 @@ def test_a_chain_is_straight():
     assert max(xs) - min(xs) < 60
 
 
-def test_large_nets_are_drawn_fast():
-    for net in (mlp(330), chain(2000), random_net(1, 2000)):
-        begun = time.perf_counter()
-        root = drawn(net)
-        assert time.perf_counter() - begun < 20     # (0.2 to 0.6 s on an idle machine)
-        assert len(classes(root, "box")) == len(net)
+def lines(f):
+    """How many lines of Python f() executes."""
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try: f()
+    finally: sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("make", [mlp, lambda n: chain(6 * n), lambda n: random_net(1, 6 * n)])
+def test_the_work_of_a_drawing_grows_with_the_net(make):
+    """Four times the operators take little more than four times the work, and a large net is drawn whole."""
+    small, large = (lines(make(n).to_svg) for n in (20, 80))
+    assert large < 5 * small
+    net = make(330)
+    assert len(classes(drawn(net), "box")) == len(net)
 
 
 HOSTILE = ["<script>alert(1)</script>", "\"><svg onload=x>", "'", "&lt;", "]]>", "\\N", "a\\", "\\\"", "-->", "x\u0301",

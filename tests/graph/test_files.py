@@ -7,7 +7,6 @@ import math
 import os
 import pickle
 import random
-import time
 
 import numpy as np
 import pytest
@@ -169,7 +168,6 @@ def test_fuzzed_files_give_an_error_or_a_valid_net(tmp_path, seed):
     path, refused = tmp_path / "n.safetensors", 0
     for content in fuzzed(tmp_path, seed):
         path.write_bytes(content)
-        begun = time.perf_counter()
         try:
             net = Net.load(path)
         except (ValueError, OSError) as e:
@@ -182,7 +180,6 @@ def test_fuzzed_files_give_an_error_or_a_valid_net(tmp_path, seed):
             net.to_svg(), net.to_dot()
             net.save(tmp_path / "again.safetensors")
             assert same(net, Net.load(tmp_path / "again.safetensors"))
-        assert time.perf_counter() - begun < 5
     assert 600 < refused < 1000
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import sys
-import time
 
 import numpy as np
 
@@ -51,11 +50,9 @@ def main(names):
     gc.disable()
     for name, f in list(names.items()):
         if not name.startswith("check_"): continue
-        start = time.perf_counter()
         f()
         live = cg.memory.stats()["live_bytes"]
         assert live == 0, f"{name} left {live} bytes on rank {RANK}"
-        assert time.perf_counter() - start < 10, f"{name} took more than 10 s"
         if RANK == 0: print(name, flush=True)
     COMM.barrier()
     sys.stdout.flush()
