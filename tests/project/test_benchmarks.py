@@ -236,7 +236,7 @@ def test_work_on_a_busy_machine(name):
     """In a separate process, which sets its threads and compares the results with NumPy's."""
     if name == "PyTorch": pytest.importorskip("torch")
     with busy.spinning(1): taken = busy.ask(name, 0.001)
-    assert taken.keys() == busy.works("NumPy").keys() and all(0 < us < 1e6 for us in taken.values())
+    assert taken.keys() == busy.works("NumPy").keys() and all(us > 0 for us in taken.values())
 
 
 def test_a_busy_machine_is_told_from_a_quiet_one(monkeypatch):
