@@ -172,6 +172,13 @@ def test_the_ratios_of_chapter_15_are_those_measured():
     assert f"\n\n{measured}\n\n" in chapter.read_text(), "copy the first table of benchmarks/results/nets.md"
 
 
+def test_alpha_and_beta_of_chapter_18_are_those_measured():
+    measured = ROOT.joinpath("benchmarks", "results", "ranks.md").read_text()
+    ((alpha, speed),) = re.findall(r"alpha = ([\d.]+) us and 1 / beta = ([\d,]+) MB/s", measured)
+    (chapter,) = [page for page in CHAPTERS if page.name.startswith("18-")]
+    assert f">>> alpha, beta = {alpha}e-6, 1 / {speed.replace(',', '')}e6\n" in chapter.read_text()
+
+
 def test_figures_are_drawn_by_their_code(tmp_path):
     subprocess.run([sys.executable, ROOT / "docs" / "figures", tmp_path], check=True)
     drawn = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
