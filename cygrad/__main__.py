@@ -76,7 +76,9 @@ def existing(path):
 
 
 def report_options(parser):
-    parser.add_argument("--by", choices=("operation", "category", "line", "stack", "why"), default=argparse.SUPPRESS,
+    from cygrad.memory.profiling import COLUMNS
+
+    parser.add_argument("--by", choices=COLUMNS, default=argparse.SUPPRESS,
                         help="what the rows of the table show (default: operation)")
     parser.add_argument("--html", metavar="PATH", type=report(".html"), default=argparse.SUPPRESS,
                         help="write the report as an HTML page")

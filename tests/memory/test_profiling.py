@@ -20,6 +20,7 @@ from tests.properties.test_shadow import loss_of, mlp
 import cygrad as cg
 from cygrad.memory import profiling
 from cygrad.memory.log import EventLog
+from cygrad.memory.profiling import COLUMNS
 from cygrad.core.sizes import words
 
 HERE = os.path.relpath(__file__)
@@ -372,6 +373,13 @@ def test_command(command, tmp_path):
     assert Page((tmp_path / "a.html").read_text()).tables["sites"][1][0] == "tensor"
     assert json.loads((tmp_path / "a.json").read_text())["traceEvents"]
     assert "arguments ['--by', 'x', '--html'] __main__" in command("script.py", "--", "--by", "x", "--html").stdout
+
+
+@pytest.mark.parametrize("by", COLUMNS)
+def test_command_takes_what_table_takes(command, by):
+    result = command("script.py", "--by", by)
+    assert (result.returncode, result.stderr) == (0, ""), result.stderr
+    assert re.search(r"(?m)^ *total +4,000|4,000 +100\.0%", result.stdout), result.stdout
 
 
 def test_command_compares_two_runs(command, tmp_path):
