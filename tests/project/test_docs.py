@@ -10,6 +10,7 @@
 
 import contextlib
 import doctest
+import inspect
 import io
 import os
 import re
@@ -20,6 +21,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
+import cygrad as cg
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *(p for d in ("docs", "examples") for p in sorted((ROOT / d).rglob("*.md")))]
@@ -177,6 +180,42 @@ def test_alpha_and_beta_of_chapter_18_are_those_measured():
     ((alpha, speed),) = re.findall(r"alpha = ([\d.]+) us and 1 / beta = ([\d,]+) MB/s", measured)
     (chapter,) = [page for page in CHAPTERS if page.name.startswith("18-")]
     assert f">>> alpha, beta = {alpha}e-6, 1 / {speed.replace(',', '')}e6\n" in chapter.read_text()
+
+
+@pytest.mark.parametrize("index, pages", [
+    ("README.md", "docs/walkthrough/*.md"), ("docs/decisions/README.md", "docs/decisions/0*.md")])
+def test_an_index_lists_every_page_by_number_and_title(index, pages):
+    lines = re.findall(r"^(\d+)\. \[(.+)\]\((\S+)\)", (ROOT / index).read_text(), re.M)
+    paths = sorted(ROOT.glob(pages))
+    assert [(ROOT / index).parent / link for _, _, link in lines] == paths and len(paths) > 15
+    for (number, shown, _), path in zip(lines, paths, strict=True):
+        assert re.match(rf"# 0*{number}\.? {re.escape(shown)}\b", path.read_text()), f"{index}: {number}. {shown}"
+
+
+def test_the_site_links_every_chapter():
+    linked = {ROOT / "docs" / link for link in re.findall(LINK, (ROOT / "docs" / "index.md").read_text())}
+    assert {*CHAPTERS} <= linked
+
+
+def test_the_numbers_of_readme_are_those_of_the_tests():
+    """Operators, layers and modules that are compared with PyTorch, and solvers."""
+    def compared(name): return (ROOT / "tests" / "support" / f"{name}.txt").read_text().splitlines()
+
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{len({line.split()[0] for line in compared('opinfo')})} rows of the operator table have a counterpart" in text
+    assert f"{len(compared('layers'))} layers of `cg.nn` are compared with PyTorch's" in text
+    assert f"the functions that compute {len(compared('modules'))} modules of `torch.nn`" in text
+    solvers = {cls for cls in vars(cg.optim).values() if inspect.isclass(cls) and issubclass(cls, cg.optim.Solver)}
+    assert {17: "seventeen", 18: "eighteen", 19: "nineteen"}[len(solvers) - 1] in text       # (without the base)
+
+
+def test_step_2_of_an_operator_is_inside_of_the_function_that_it_names():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    step, diff = re.search(r"^\*\*2\. (Their names.*?)```diff\n(.*?)^```$", text, re.M | re.S).groups()
+    (path, before, after), = hunks(diff)
+    function = re.search(r"`(\w+)\(\)`", step)[1]
+    body = re.search(rf"^cdef \w+ {function}\(.*?(?=^\S)", (ROOT / path).read_text(), re.M | re.S)[0]
+    assert "\n".join(before) in body
 
 
 def test_figures_are_drawn_by_their_code(tmp_path):
