@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-import torch
+from peers import torch
 
 import cygrad as cg
 from cygrad import nn

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-import torch
+from peers import torch
 
 import cygrad as cg
 from cygrad import nn

@@ -5,7 +5,7 @@ import pytest
 
 import cygrad as cg
 
-torch = pytest.importorskip("torch")
+from peers import torch
 
 
 def cases():

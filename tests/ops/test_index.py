@@ -7,7 +7,7 @@ import pytest
 import cygrad as cg
 from cygrad.testing import assert_no_leak, gradcheck
 
-torch = pytest.importorskip("torch")
+from peers import torch
 DTYPES = ("float32", "float64", "int64", "int16", "uint8", "bool")
 
 

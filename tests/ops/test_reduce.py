@@ -7,8 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
-import torch._dynamo  # otherwise PyTorch's backward imports it on first use and keeps the frames of that moment alive
+from peers import torch
 
 import cygrad as cg
 

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-import torch
+from peers import torch
 
 import cygrad as cg
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import torch
+from peers import torch
 
 import cygrad as cg
 

@@ -4,7 +4,7 @@ import os
 import tempfile
 
 import numpy as np
-import torch
+from peers import torch
 from crafted import archive, member, npy, npz, one, reading, safetensors
 from wrong import freed
 

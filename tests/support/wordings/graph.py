@@ -292,7 +292,7 @@ LOADING = [
      "version that wrote it"),
     (loaded({}, other=""), ValueError,
      f"Net.load: <*>: its metadata must have format, version and net, got <*>{AGAIN}"),
-    (loaded("[" * 9000), ValueError, f"Net.load: <*>: its definitions are not JSON: too deeply nested{AGAIN}"),
+    (loaded("[" * 100_000), ValueError, f"Net.load: <*>: its definitions are not JSON: too deeply nested{AGAIN}"),
     (loaded("[NaN]"), ValueError, f"Net.load: <*>: its definitions are not JSON: NaN is not a number of JSON{AGAIN}"),
     (loaded("{\"a\": 1, \"a\": 2}"), ValueError,
      f"Net.load: <*>: its definitions are not JSON: an object has the key 'a' twice{AGAIN}"),
