@@ -12,6 +12,8 @@ After a change to one .pyx file, one file is compiled.
                         the baseline.
     CYGRAD_SYMBOLS=1    keep the symbols, for perf and gdb
     CYGRAD_WERROR=1     warnings of Cython and of the C compiler are errors
+    CYGRAD_QUICK=1      compiles without optimization, in a quarter of the time, and runs slowly: for work on a .pxd
+                        file that most modules read, and to try other versions of Python (tools/pythons.py)
 
 An object file is compiled again if its sources or its flags have changed. After a change of switches, only the affected
 files are compiled. A build in place removes the kernels of levels that were not requested, because they would belong to
@@ -41,6 +43,7 @@ Options.buffer_max_dims = 3     # kernels need two. Passing memoryviews of 88 by
 DEBUG = bool(os.environ.get("CYGRAD_DEBUG"))
 ASAN = bool(os.environ.get("CYGRAD_ASAN"))
 WERROR = bool(os.environ.get("CYGRAD_WERROR"))
+QUICK = bool(os.environ.get("CYGRAD_QUICK"))
 FORKS = multiprocessing.get_start_method() == "fork"    # otherwise Cython's workers do not inherit Options
 # The kernels are built once for each instruction level. The import selects the highest level of the machine.
 LEVELS = {
@@ -138,6 +141,9 @@ class Build(build_ext):
             if DEBUG:
                 compile_args += ["-O1", "-DCYGRAD_DEBUG=1"]
                 loops = []
+            if QUICK:
+                compile_args += ["-O0"]
+                loops = []
             if ASAN:
                 compile_args += ["-g1", "-fsanitize=address", "-fno-omit-frame-pointer"]
                 link_args = ["-fsanitize=address"]
@@ -148,7 +154,7 @@ class Build(build_ext):
         if self.editable_mode:                      # setuptools would use a directory that it removes
             self.build_temp = os.path.join("build", f"temp.{self.plat_name}-{sys.implementation.cache_tag}")
         forced = self.force
-        written = {module.name: module for module in written_by_cython(modules(), WERROR or forced)}
+        written = {module.name: module for module in written_by_cython(modules(), forced)}
         parts = [[self.part(written[name], compile_args, loops, level_of(bundle)) for name in bundle.modules]
                  for bundle in self.extensions]
         outdated = [part for group in parts for part in group if forced or part.old()]
@@ -288,10 +294,11 @@ def init_name(module):
 
 
 def written_by_cython(wanted, force):
-    """Translate the extensions with Cython. With `force`, also those that have not changed, because Cython repeats its
-    warnings only then. A change of directives forces a translation too."""
+    """Translate the extensions with Cython; with `force`, also those that have not changed. A change of directives
+    forces a translation too, and so does WERROR after a build without it, because Cython repeats its warnings only
+    then."""
     directory = Path("build", "cython" + ("-debug" if DEBUG else ""))
-    directives = Note(directory / "directives", DIRECTIVES)
+    directives = Note(directory / "directives", DIRECTIVES | (dict(warning_errors=True) if WERROR else {}))
     if not directives.holds():
         force = True
         directives.forget()
