@@ -51,7 +51,7 @@ def test_a_network_with_batch_normalization_passes_all_checks_but_two(make):
     assert not failed, failed
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == {*expected}
     del results, failed
-    gc.collect()        # errors of the checks that fail hold frames with tensors, from Python 3.12 on in a cycle of frames
+    gc.collect()        # (errors hold frames with tensors, which from Python 3.12 on are in a cycle)
 
 
 # ---- its tools -------------------------------------------------------------------------------------------------------

@@ -388,7 +388,7 @@ def test_what_the_system_raises_arrives_as_itself(path, tmp_path):
         with pytest.raises(FileNotFoundError): read(path)
     with pytest.raises(FileNotFoundError) as caught: cg.save(tmp_path / "none" / path.name, {})
     assert caught.value.filename == str(tmp_path / "none" / path.name)
-    with pytest.raises(ValueError, match="embedded null byte"): cg.load("a\0" + path.suffix)
+    with pytest.raises(ValueError, match="embedded null "): cg.load("a\0" + path.suffix)
 
 
 def test_files_are_loaded_at_first_use():
