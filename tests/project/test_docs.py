@@ -20,6 +20,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cygrad as cg
@@ -102,6 +103,52 @@ def test_python_runs(document):
     result = subprocess.run([sys.executable, "-W", "error", __file__, document], text=True, capture_output=True,
                             timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+class Library(dict):
+    """The arrays of the first table of "From PyTorch" as tensors of a library, and its functions by their bare names."""
+
+    def __init__(self, *modules, **more):
+        self.modules, lib = modules, modules[0]
+        arrays = {"x": [[1.0, 5.0], [4.0, 3.0]], "y": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "i": [2, 0, 2],
+                  "u": np.array([200, 100], "uint8"), "c": np.arange(8, dtype="float32").reshape(2, 2, 2),
+                  "d": np.array(0.5)}
+        super().__init__(more, p=lib.tensor([1.0, 2.0], requires_grad=True), lib=lib,
+                         **{name: lib.tensor(a) for name, a in arrays.items()})
+        with cg.record(): self["s"] = (self["p"] * self["p"]).sum()
+
+    def __missing__(self, name):
+        for module in self.modules:
+            if hasattr(module, name): return getattr(module, name)
+        raise KeyError(name)
+
+    def shown(self, line):
+        """What the line gives, as the table shows it: numbers with two digits, and unusual dtypes."""
+        def text(value):
+            if callable(value): return "a method"
+            if isinstance(value, tuple) and not all(isinstance(v, int) for v in value):
+                return "(" + ", ".join(map(text, value)) + ")"
+            if not hasattr(value, "tolist"): return str(value)
+            kind = str(value.dtype).removeprefix("torch.")
+            numbers = value.tolist() if kind == "bool" else np.round(value.tolist(), 2).tolist()
+            usual = kind in ("float32", "int64", "bool") and not (kind == "float32" and "one_hot" in line)
+            return str(numbers) if usual else f"{numbers} {kind}"
+
+        return text(eval(line, {}, self))
+
+
+@pytest.mark.filterwarnings("ignore:torch.meshgrid", "ignore:Implicit dimension choice")
+def test_lines_that_give_another_result_than_in_pytorch():
+    torch = pytest.importorskip("torch")
+    text = (ROOT / "docs" / "from-pytorch.md").read_text()
+    table = text.partition("\n## ")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(.+)` \| `(.+)` \| `(.+)` \| `(.+)` \|$", table, re.M)
+    theirs = Library(torch, torch.autograd, torch.nn.functional, torch.nn)
+    for line, given, ours, write in rows:
+        mine, again = (Library(cg, cg.autograd, cg.nn) for _ in range(2))
+        assert (theirs.shown(line), mine.shown(line)) == (given, ours) and given != ours, line
+        if given != "a method": assert again.shown(write) == given, write
+    assert len(rows) > 15 and table.count("\n| `") == len(rows)
 
 
 # ---- excerpts, diffs, commands, links --------------------------------------------------------------------------------
@@ -202,7 +249,8 @@ def test_the_numbers_of_readme_are_those_of_the_tests():
     def compared(name): return (ROOT / "tests" / "support" / f"{name}.txt").read_text().splitlines()
 
     text = " ".join((ROOT / "README.md").read_text().split())
-    assert f"{len({line.split()[0] for line in compared('opinfo')})} rows of the operator table have a counterpart" in text
+    rows = {line.split()[0] for line in compared("opinfo")}
+    assert f"{len(rows)} rows of the operator table have a counterpart in PyTorch" in text
     assert f"{len(compared('layers'))} layers of `cg.nn` are compared with PyTorch's" in text
     assert f"the functions that compute {len(compared('modules'))} modules of `torch.nn`" in text
     solvers = {cls for cls in vars(cg.optim).values() if inspect.isclass(cls) and issubclass(cls, cg.optim.Solver)}
