@@ -3,10 +3,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 TESTS ?=
+WITHOUT ?=
+QUICK ?=
 BESIDE = tests/project tests/comm tests/data tests/estimators tests/examples tests/trainers
 PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
-FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_LEVELS),$(CC)
+FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_QUICK),$(CYGRAD_LEVELS),$(CC)
 
 # `make demo` builds kernels for this machine only, while pip installs the packages of the demo. Other targets add the
 # other instruction levels later.
@@ -15,7 +17,7 @@ export CYGRAD_LEVELS ?= native
 MAKEFLAGS += --jobs=2
 endif
 
-.PHONY: demo test test-all bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
+.PHONY: demo test test-all pythons bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/has-demo $(VENV)/built
@@ -30,6 +32,11 @@ else
 	$(PY) -m pytest -q $(BESIDE) & beside=$$!; $(PY) -m pytest -q $(addprefix --ignore=,$(BESIDE)); status=$$?; \
 		wait $$beside && exit $$status
 endif
+
+# Builds with the other versions of Python in pyproject.toml, as far as they are found, and runs the tests, or TESTS.
+# QUICK=1 builds without optimization.
+pythons: $(VENV)/built
+	CYGRAD_QUICK=$(QUICK) $(PY) tools/pythons.py $(TESTS)
 
 # All tests, with full sweeps.
 test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
@@ -79,7 +86,7 @@ check: $(VENV)/has-test $(VENV)/built
 
 # The tests under AddressSanitizer, without those of files and of other libraries, which do not test memory.
 asan: $(VENV)/has-test
-	PYTHON=$(abspath $(PY)) sh tests/asan.sh \
+	PYTHON="$(abspath $(PY))" sh tests/asan.sh \
 		--ignore=tests/project --ignore=tests/test_demo.py
 
 clean:
@@ -94,7 +101,7 @@ $(PY):
 	$(PY) -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/cygrad.pth", "w").write("$(CURDIR)")'
 
 $(VENV)/has-%: pyproject.toml tools/requirements.py | $(VENV)/has-build
-	$(PY) tools/requirements.py $* > $@.txt
+	$(PY) tools/requirements.py $* $(WITHOUT) > $@.txt
 	$(PY) -m pip install --quiet --disable-pip-version-check -r $@.txt
 	@touch $@
 

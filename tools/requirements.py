@@ -1,9 +1,11 @@
 """Print the packages that pip must install for an in-place build: python tools/requirements.py build|run|EXTRA
+[PACKAGE ...]
 
 `build` prints the requirements of the build, `run` those of cygrad, and the name of an extra prints both and the
-extra's own. All are read from pyproject.toml. The build requires little, so compiling can begin before the rest is
-installed."""
+extra's own, without the named packages. All are read from pyproject.toml. The build requires little, so compiling can
+begin before the rest is installed."""
 
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -11,8 +13,8 @@ from pathlib import Path
 PROJECT = tomllib.loads(Path(__file__).parent.parent.joinpath("pyproject.toml").read_text())
 
 build, run = PROJECT["build-system"]["requires"], PROJECT["project"]["dependencies"]
-which = sys.argv[1]
+which, *without = sys.argv[1:]
 if which == "build": needs = build
 elif which == "run": needs = run
 else: needs = [*build, *run, *PROJECT["project"]["optional-dependencies"][which]]
-print("\n".join(sorted(set(needs))))
+print("\n".join(sorted(need for need in set(needs) if re.match(r"[\w-]+", need)[0] not in without)))

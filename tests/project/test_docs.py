@@ -106,7 +106,7 @@ def test_python_runs(document):
 
 
 class Library(dict):
-    """The arrays of the first table of "From PyTorch" as tensors of a library, and its functions by their bare names."""
+    """The arrays of the first table of "From PyTorch", as tensors of a library, and its functions, by bare names."""
 
     def __init__(self, *modules, **more):
         self.modules, lib = modules, modules[0]

@@ -4,6 +4,7 @@ switches.
 Tests that build all of cygrad are slow (a minute or two on two cores). The wheel and the debug build start from
 scratch. The other builds start from the files of the wheel's build (share) and report which files they compile."""
 
+import importlib
 import os
 import platform
 import re
@@ -23,7 +24,8 @@ import cygrad as cg
 ROOT = Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000
 SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "cygrad", "include"]
-SWITCHES = ("CYGRAD_DEBUG", "CYGRAD_NO_OPENMP", "CYGRAD_ASAN", "CYGRAD_WERROR", "CYGRAD_SYMBOLS", "CYGRAD_LEVELS")
+SWITCHES = ("CYGRAD_DEBUG", "CYGRAD_NO_OPENMP", "CYGRAD_ASAN", "CYGRAD_WERROR", "CYGRAD_SYMBOLS", "CYGRAD_QUICK",
+            "CYGRAD_LEVELS")
 ONE_LEVEL = {"CYGRAD_LEVELS": ""}                   # for builds in which kernels of other levels would only take time
 
 TRAIN = """\
@@ -193,6 +195,50 @@ def test_the_version_is_said_once():
     assert "version" in PROJECT["project"]["dynamic"] and re.fullmatch(r"\d+\.\d+\.\d+", cg.__version__)
 
 
+@pytest.fixture
+def pythons(monkeypatch):
+    """tools/pythons.py."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return importlib.import_module("pythons")
+
+
+def test_the_versions_of_python_that_are_claimed_are_tried(pythons):
+    """pyproject.toml names them, README says them, and .ci/run tests the first with `make test` and the others with
+    `make pythons`."""
+    first, *others = pythons.claimed()
+    assert PROJECT["project"]["requires-python"] == f">={first}" and len(others) == 2
+    readme, script = (ROOT / "README.md").read_text(), ROOT / ".ci" / "run"
+    assert f" with Python {', '.join([first, *others[:-1]])} and {others[-1]} and needs " in readme
+    assert not re.findall(r"Python 3\.\d+ (?:to|-) 3", readme)
+    steps = r"^step test .* make test$.*^step pythons .* make pythons "
+    assert not script.exists() or re.search(steps, script.read_text(), re.M | re.S)     # (the sdist has none)
+
+
+def test_an_interpreter_that_cannot_make_an_environment_is_passed_over(pythons, tmp_path, monkeypatch):
+    """pyenv has a python3.N on the PATH that only prints which versions it could start."""
+    shim = tmp_path / "python3.98"
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    assert pythons.interpreter("3.98") is None
+    for patch in ("3.98.2", "3.98.10"):
+        there = tmp_path / "pyenv" / "versions" / patch / "bin" / "python3.98"
+        there.parent.mkdir(parents=True)
+        there.symlink_to(sys.executable)
+    assert pythons.interpreter("3.98") == there
+
+
+def test_requirements_without_some_packages():
+    def listed(*arguments):
+        return subprocess.run([sys.executable, ROOT / "tools" / "requirements.py", *arguments], text=True, check=True,
+                              capture_output=True).stdout.split("\n")
+
+    needs = PROJECT["project"]["optional-dependencies"]["test"]
+    left_out = {*listed("test")} - {*listed("test", "torch", "expecttest")}
+    assert left_out == {need for need in needs if need.startswith(("torch", "expecttest"))} and len(left_out) == 2
+
+
 def test_get_include_has_the_headers():
     assert Path(cg.get_include(), "cygrad", "platform.h").is_file()
 
@@ -305,8 +351,21 @@ def test_other_switches_compile_again_and_the_same_do_not(tiny):
     assert status == 0 and " -c " not in output and again == release, output
     status, output, debug = tiny(GOOD, CYGRAD_DEBUG="1")
     assert status == 0 and " -DCYGRAD_DEBUG=1" in output and debug != release, output
+    status, output, quick = tiny(GOOD, CYGRAD_QUICK="1")
+    assert status == 0 and " -O0" in output and quick != release, output
     status, output, back = tiny(GOOD)
     assert status == 0 and " -c " in output and back == release, output
+
+
+@pytest.mark.slow
+def test_warnings_as_errors_translate_again_once(tiny):
+    """Cython repeats its warnings only when it translates. `make demo && make build` must not do all the work twice."""
+    assert tiny(POINTER)[0] == 0
+    status, output, _ = tiny(POINTER, CYGRAD_WERROR="1")
+    assert status != 0 and "Non-trivial type declarators" in output, output
+    assert tiny(GOOD, CYGRAD_WERROR="1")[0] == 0
+    status, output, _ = tiny(GOOD, CYGRAD_WERROR="1")
+    assert status == 0 and " -c " not in output, output
 
 
 @pytest.mark.slow
