@@ -196,7 +196,7 @@ class DataLoader:
 
     def _reader(self) -> Callable[[int], Read | None]:
         """A function that makes batch number k of this epoch, or returns None after the last. Of a stream, the numbers
-        must increase by 1."""
+        must increase by 1. A StopIteration of the data arrives as a RuntimeError, since it would end the loop."""
         source, size, drop_last = self._source, self.batch_size, self.drop_last
         if isinstance(source, Stream):
             stream, skipped = source.open(), self._position * size
@@ -207,14 +207,14 @@ class DataLoader:
                 skipped = 0
                 n, batch = source.read(stream, size)
                 return None if n < size and drop_last else batch
-            return read_stream
+            return guarded(read_stream)
         order, batches, n = self._order(), len(self), source.n
 
         def read(k: int) -> Read | None:
             if k >= batches: return None
             start, stop = k * size, min((k + 1) * size, n)
             return source.read(slice(start, stop) if order is None else order[start:stop])
-        return read
+        return guarded(read)
 
 
 class Epoch:
@@ -254,6 +254,19 @@ class Batches:
 
     def __next__(self) -> Any:
         with self._loader._lock: return self._loader._advance(self._run)
+
+
+def guarded(read: Callable[[int], Read | None]) -> Callable[[int], Read | None]:
+    """`read` with a RuntimeError in place of a StopIteration, which a generator of the data has already replaced."""
+    def read_or_raise(k: int) -> Read | None:
+        try: return read(k)
+        except (StopIteration, RuntimeError) as e:
+            if not isinstance(e, StopIteration) and not isinstance(e.__cause__, StopIteration): raise
+            args = e.args if isinstance(e, StopIteration) else e.__cause__.args
+            raise RuntimeError(f"DataLoader: the data raised StopIteration({', '.join(map(described, args))}) within a "
+                               f"sample, as next(iterator) does at the end of another iterator; catch it there, and use "
+                               f"return to end a generator") from e
+    return read_or_raise
 
 
 def made(read: Callable[[int], Read | None], first: int, ring: Ring) -> Iterator[Slot]:

@@ -133,8 +133,6 @@ def send(pipe: Connection, batch: Read) -> None:
 def pickled(error: BaseException) -> bytes:
     """An exception with a note that contains its traceback, or, if it cannot be pickled, a RuntimeError with both."""
     note = "In a worker of a DataLoader:\n" + "".join(traceback.format_exception(error)).rstrip()
-    if isinstance(error, StopIteration):            # (which would end the loop)
-        error = RuntimeError(f"DataLoader: the data raised StopIteration({', '.join(map(repr, error.args))})")
     error.add_note(note)
     try:
         data = pickle.dumps(error)

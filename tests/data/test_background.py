@@ -43,6 +43,33 @@ class Failing:
         return float(k)
 
 
+STOPPED = ("DataLoader: the data raised StopIteration(3) within a sample, as next(iterator) does at the end of another "
+           "iterator; catch it there, and use return to end a generator")
+
+
+@every_way
+@pytest.mark.parametrize("kind", ["samples", "generator", "collate"])
+def test_a_stop_iteration_of_the_data_is_an_error(kind, how):
+    """It neither ends the epoch early nor is hidden by the generators of the loader."""
+    def stop(k):
+        if k == 5: raise StopIteration(3)
+        return float(k)
+
+    def generated():
+        for k in range(9): yield stop(k)
+
+    if kind != "samples": how = how | {"workers": min(1, how.get("workers", 0))}
+    data = Failing(5, StopIteration, 3) if kind == "samples" else map(float, range(9))
+    collate = (lambda xs: [stop(x) for x in xs]) if kind == "collate" else None
+    if kind == "generator": data = generated()
+    loader = DataLoader(data, 4, collate=collate, **how)
+    assert np.array(loader.next()).tolist() == [0, 1, 2, 3]
+    with pytest.raises(RuntimeError) as caught: loader.next()
+    assert str(caught.value) == STOPPED
+    loader.close()
+    del caught
+
+
 class Own(Exception):
     """An exception with two arguments, which pickle cannot rebuild from its text."""
 
@@ -58,7 +85,7 @@ def test_an_exception_comes_in_its_place(error, how):
     with pytest.raises(RuntimeError if error[0] is StopIteration else error[0]) as caught:
         for x in DataLoader(Failing(13, *error), 4, **how): found.append(x.tolist())
     assert found == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-    if error[0] is not StopIteration: assert str(caught.value) == str(error[0](*error[1:]))
+    assert str(caught.value) == (STOPPED if error[0] is StopIteration else str(error[0](*error[1:])))
     if "workers" in how: assert "in __getitem__" in "".join(caught.value.__notes__)
     del caught, x
 
