@@ -304,10 +304,7 @@ class ShardedSolver:
         missing = {*files.KEYS} - given.keys()
         if missing: raise ValueError(f"{call}: the dict has no {', '.join(sorted(missing))}")
         check_names(f"{call}: the names in the dict", self._parameters, given["state"])
-        groups = given["param_groups"]
-        if [group["params"] for group in groups] != self._groups:
-            raise ValueError(f"{call}: the groups of the dict have other parameters than those of the solver; create "
-                             f"the solver with the groups that it had when it was saved")
+        groups = files.matched(call, "dict", [{"params": names} for names in self._groups], given["param_groups"])
         for name, x in self._parameters.items():
             entry = given["state"][name]
             fits = isinstance(entry, Mapping) and entry.keys() == {*self._keys, "step"} and all(

@@ -2,7 +2,7 @@
 
 A file has the tensors "NAME.STATE" and "NAME.t", the number of updates of the parameter NAME, as int64. No state is
 called t and no name of a state has a dot, so the names are unambiguous. The metadata has the class of the solver, and
-as JSON the other entries of state_dict(): its settings, rates and groups.
+as JSON the other entries of state_dict(): its settings, rates and groups. Parameters are matched by name, in any order.
 
 What can be assigned to a solver later, rates and decays, is restored. The settings of the constructor cannot be
 assigned, so they must be equal: with other betas the next update would be another one."""
@@ -73,16 +73,38 @@ def check(what: str, source: str, solver: "Solver", given: Mapping[str, Any]) ->
     if not isinstance(groups, list) or not all(map(is_group, groups)):
         raise ValueError(f"{what}: the groups of the {source} must be a list of dicts with the names of parameters, "
                          f"got {described(groups)}")
-    mine, theirs = ([group["params"] for group in each] for each in (own["param_groups"], groups))
-    check_names(f"{what}: the names in the {source}", sum(mine, []), sum(theirs, []))
-    if mine != theirs:
-        raise ValueError(f"{what}: the groups of the {source} have other parameters than those of the solver; create "
-                         f"the solver with the groups that it had when it was saved")
+    groups = matched(what, source, own["param_groups"], groups)
     lr = checked(f"{what}: lr", given["lr"])
     base, *numbers = ([checked(f"{what}: {key} of {place}", entry.get(key)) for key in NUMBERS] for place, entry in [
         ("base", given["base"] if isinstance(given["base"], Mapping) else {}),
         *((f"param_groups[{k}]", group) for k, group in enumerate(groups))])
     return lr, base, numbers, settings
+
+
+def matched(what: str, source: str, own: list[dict[str, Any]], given: list[Mapping[str, Any]]) -> list[Any]:
+    """The groups of a dict or file in the order of the solver's groups, which have the same names in any order."""
+    names = [name for group in given for name in group["params"]]
+    check_names(f"{what}: the names in the {source}", [name for group in own for name in group["params"]], names)
+    if len({*names}) < len(names):
+        raise ValueError(f"{what}: {described(next(name for name in names if names.count(name) > 1))} is in the groups "
+                         f"of the {source} twice")
+    left, found = [*given], []
+    for k, group in enumerate(own):
+        mine = {*group["params"]}
+        at = next((i for i, g in enumerate(left) if mine & {*g["params"]} or not mine and not g["params"]), None)
+        other = {"params": ()} if at is None else left.pop(at)
+        theirs = {*other["params"]}
+        if mine != theirs:
+            said = [f"{label} {', '.join(map(repr, sorted(some)))}" for label, some in (
+                ("without", mine - theirs), ("with", theirs - mine)) if some]
+            raise ValueError(f"{what}: the group of the {source} that is param_groups[{k}] of the solver must have the "
+                             f"same parameters, but is {' and '.join(said)}; create the solver with the groups that it "
+                             f"had when it was saved")
+        found.append(other)
+    if left:
+        raise ValueError(f"{what}: the {source} has {len(given)} groups, and the solver {len(own)}; create the solver "
+                         f"with the groups that it had when it was saved")
+    return found
 
 
 def is_group(group: Any) -> bool:

@@ -234,10 +234,48 @@ def test_a_decay_that_waits_is_not_part_of_the_saved_run(tmp_path):
 def test_groups_with_other_parameters_are_refused(tmp_path):
     x, path = model(), tmp_path / "states.npz"
     grouped("Adam", x).save_states(path)
-    twin = cg.optim.Adam([{"params": {"b.c": x["b.c"]}}, {"params": {"a": x["a"]}}], lr=0.5)
-    with pytest.raises(ValueError, match="the groups of the file have other parameters than those of the solver"):
+    twin = cg.optim.Adam({name: x[name] for name in ("a", "b.c")}, lr=0.5)
+    with pytest.raises(ValueError, match=r"that is param_groups\[0\] of the solver must have the same parameters, but "
+                       "is without 'b.c'; create the solver with the groups that it had when it was saved"):
         twin.load_states(path)
     assert twin.learning_rate() == 0.5
+
+
+@pytest.mark.parametrize("through", ["npz", "safetensors", "dict"])
+def test_names_and_groups_may_come_in_another_order(through, tmp_path):
+    """Parameters are matched by name: the states, and the rates of the groups."""
+    def made(x, swap):
+        groups = [{"params": {k: x[k] for k in ("p", "q")}, "lr": 0.1}, {"params": {"r": x["r"]}, "lr": 0.01}]
+        if swap: groups = [groups[1], {"params": {k: x[k] for k in ("q", "p")}, "lr": 0.5}]
+        return cg.optim.Momentum(groups, lr=0.5)
+
+    def step(solver, x, k):
+        for i, name in enumerate("pqr"): push(x[name], [1.0 + i, 2.0 + k])
+        solver.update()
+
+    x, y = ({name: variable([1.0, 2.0]) for name in "pqr"} for _ in range(2))
+    solver, twin = made(x, False), made(y, True)
+    step(solver, x, 0)
+    for name in y: y[name].copy_(x[name].detach())
+    if through == "dict": twin.load_state_dict(solver.state_dict())
+    else:
+        solver.save_states(tmp_path / f"states.{through}")
+        twin.load_states(tmp_path / f"states.{through}")
+    assert [g["lr"] for g in twin.param_groups] == [0.01, 0.1]
+    for k in (1, 2): step(solver, x, k), step(twin, y, k)
+    for name in x: assert x[name].tolist() == y[name].tolist()
+    assert [*twin.get_parameters()] == ["r", "q", "p"]
+
+
+@pytest.mark.parametrize("names, text", [
+    (("a", "b"), "missing 'b'$"), (("a", "b", "d"), "missing 'b', 'd'; unknown 'c'$"), (("a",), "unknown 'c'$")])
+def test_names_that_are_missing_or_too_many_are_listed(names, text, tmp_path):
+    saved = ("a", "c") if "b" not in names or len(names) == 3 else ("a",)
+    cg.optim.Momentum({name: variable([1.0]) for name in saved}).save_states(tmp_path / "states.npz")
+    solver = cg.optim.Momentum({name: variable([1.0]) for name in names})
+    with pytest.raises(ValueError, match="^load_states: the names in the file must be those of the solver's "
+                                         f"parameters; {text}"):
+        solver.load_states(tmp_path / "states.npz")
 
 
 def test_a_solver_without_parameters_saves_its_rate(tmp_path):
@@ -267,7 +305,7 @@ def group(**change):
     ({"param_groups": group(wd_mult=None)}, "wd_mult of param_groups"), ({"param_groups": "[]"}, "missing 'w'"),
     ({"param_groups": group(params=["v"])}, "missing 'w'; unknown 'v'"), ({"param_groups": "nothing"}, "got None"),
     ({"param_groups": group(params=[["w"]])}, "must be a list"), ({"param_groups": group(params="w")}, "must be a"),
-    ({"param_groups": json.dumps([json.loads(group())[0]] * 2)}, "other parameters"),
+    ({"param_groups": json.dumps([json.loads(group())[0]] * 2)}, "'w' is in the groups of the file twice"),
     ({"base": "[]"}, "lr of base must be"), ({"base": json.dumps(NUMBERS | {"lr_mult": -1})}, "lr_mult of base"),
     ({"settings": "3"}, "the settings of the file must be momentum, wd, got 3"),
     ({"settings": '{"momentum": 0.9}'}, r"the settings of the file must be momentum, wd, got \['momentum'\]"),

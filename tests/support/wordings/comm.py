@@ -200,8 +200,7 @@ CASES = [
      "load_state_dict takes what state_dict() returned, a dict with state, param_groups and others; got ['state']"),
     (lambda: loaded(lambda s: s.pop("lr") and None), ValueError, "load_state_dict: the dict has no lr"),
     (lambda: loaded(lambda s: s["param_groups"][0].update(params=["v"])), ValueError,
-     "load_state_dict: the groups of the dict have other parameters than those of the solver; create the solver with "
-     "the groups that it had when it was saved"),
+     "load_state_dict: the names in the dict must be those of the solver's parameters; missing 'w'; unknown 'v'"),
     (lambda: loaded(lambda s: s["state"].update(w={"step": 0})), ValueError,
      "load_state_dict: the state of 'w' must have the tensors m, v like the parameter, float32 (2,), and the number of "
      "updates, step; got step: 0"),

@@ -274,8 +274,14 @@ CASES = [
     (lambda: changed(param_groups=[3]), ValueError,
      "load_state_dict: the groups of the dict must be a list of dicts with the names of parameters, got [3]"),
     (lambda: changed(param_groups=[{"params": ["w"]}, {"params": ["w"]}]), ValueError,
-     "load_state_dict: the groups of the dict have other parameters than those of the solver; create the solver with "
-     "the groups that it had when it was saved"),
+     "load_state_dict: 'w' is in the groups of the dict twice"),
+    (lambda: changed(param_groups=[{"params": ["w"]}, {"params": []}]), ValueError,
+     "load_state_dict: the dict has 2 groups, and the solver 1; create the solver with the groups that it had when it "
+     "was saved"),
+    (lambda: cg.optim.Adam([{"params": {"v": VARIABLE()}}, {"params": {"w": VARIABLE()}}]).load_state_dict(
+        cg.optim.Adam({"v": VARIABLE(), "w": VARIABLE()}).state_dict()), ValueError,
+     "load_state_dict: the group of the dict that is param_groups[0] of the solver must have the same parameters, but "
+     "is with 'w'; create the solver with the groups that it had when it was saved"),
     (lambda: sharing(lambda x: {"a": x, "b": x.detach().requires_grad_()}), ValueError,
      "set_parameters: 'b' shares memory with 'a', and an update would change it twice; list one of them, or use a "
      "copy()"),
