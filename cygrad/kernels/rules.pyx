@@ -225,10 +225,10 @@ cdef void amsbound(real* w, const real* g, real** s, const double* c, Py_ssize_t
 
 
 cdef void adabelief(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
-    """m: running mean of g; v: of (g - m)^2; w -= decay w + rate m / (sqrt(v + eps) + eps), without the divisor unless
-    `adapts`."""
+    """m: running mean of g; v = beta2 v + (1 - beta2) (g - m)^2 + eps; w -= decay w + rate m / (sqrt(rate2 v) + eps),
+    without the divisor unless `adapts`."""
     cdef real rate = <real>c[0], beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
-    cdef real eps = <real>c[5], decay = <real>c[6], l2 = <real>c[L2], x, a, b
+    cdef real eps = <real>c[5], decay = <real>c[6], rate2 = <real>c[8], l2 = <real>c[L2], x, a, b
     cdef real* m = s[0]
     cdef real* v = s[1]
     cdef bint decays = l2 != 0, adapts = c[7] != 0
@@ -236,16 +236,16 @@ cdef void adabelief(real* w, const real* g, real** s, const double* c, Py_ssize_
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         a = beta1 * m[i] + rest1 * x
-        b = beta2 * v[i] + rest2 * (x - a) * (x - a)
+        b = beta2 * v[i] + rest2 * (x - a) * (x - a) + eps
         m[i] = a
         v[i] = b
-        w[i] -= decay * w[i] + (rate * a / (sqrt(b + eps) + eps) if adapts else rate * a)
+        w[i] -= decay * w[i] + (rate * a / (sqrt(rate2 * b) + eps) if adapts else rate * a)
 
 
 cdef void adabelief_max(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
-    """As adabelief, with v_max = max(v_max, v) in place of v."""
+    """As adabelief, with v_max = max(v_max, v) + eps in place of v, to which no eps is added."""
     cdef real rate = <real>c[0], beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
-    cdef real eps = <real>c[5], decay = <real>c[6], l2 = <real>c[L2], x, a, b
+    cdef real eps = <real>c[5], decay = <real>c[6], rate2 = <real>c[8], l2 = <real>c[L2], x, a, b
     cdef real* m = s[0]
     cdef real* v = s[1]
     cdef real* v_max = s[2]
@@ -257,9 +257,9 @@ cdef void adabelief_max(real* w, const real* g, real** s, const double* c, Py_ss
         b = beta2 * v[i] + rest2 * (x - a) * (x - a)
         m[i] = a
         v[i] = b
-        b = v_max[i] if v_max[i] > b else b
+        b = (v_max[i] if v_max[i] > b else b) + eps
         v_max[i] = b
-        w[i] -= decay * w[i] + (rate * a / (sqrt(b + eps) + eps) if adapts else rate * a)
+        w[i] -= decay * w[i] + (rate * a / (sqrt(rate2 * b) + eps) if adapts else rate * a)
 
 
 cdef void lion(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:

@@ -330,7 +330,8 @@ cdef class Belief(Rule):
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         cdef double q = 2 / (1 - a[1]) - 1, beta = power(a[1], t), p = q - 2 * t * beta / (1 - beta)
         means(a, c)
-        c[0], c[6], c[7], c[L2] = lr * corrected(a, t), a[3] if a[4] else a[3] * lr, 1, a[6]
+        c[0], c[6], c[7], c[8] = lr / (1 - power(a[0], t)), a[3] if a[4] else a[3] * lr, 1, 1 / (1 - beta)
+        c[L2] = a[6]
         if not a[5]: return
         if p <= 4: c[0], c[7] = lr, 0
         else: c[0] *= sqrt((p - 4) * (p - 2) * q / ((q - 4) * (q - 2) * p))
@@ -338,11 +339,11 @@ cdef class Belief(Rule):
 
 @final
 cdef class AdaBeliefUpdate(Belief):
-    """v = beta2 v + (1 - beta2) (g - m)^2, w = w - wd lr w - rate m / (sqrt(v + eps) + eps)        no gradient
+    """v = beta2 v + (1 - beta2) (g - m)^2 + eps, w = w - wd lr w - rate m / (sqrt(rate2 v) + eps)        no gradient
 
-    m and rate are those of adam_update. With `fixed_decay`, wd stands for wd lr. With `rectify`, rate is multiplied by
-    r = sqrt((p - 4) (p - 2) q / ((q - 4) (q - 2) p)), q = 2 / (1 - beta2) - 1, p = q - 2 t beta2^t / (1 - beta2^t), and
-    where p <= 4 the step is lr m."""
+    m is that of adam_update; rate = lr / (1 - beta1^t), rate2 = 1 / (1 - beta2^t). With `fixed_decay`, wd stands for
+    wd lr. With `rectify`, rate is multiplied by r = sqrt((p - 4) (p - 2) q / ((q - 4) (q - 2) p)),
+    q = 2 / (1 - beta2) - 1, p = q - 2 t beta2^t / (1 - beta2^t), and where p <= 4 the step is lr m."""
 
     def __cinit__(self, str name):
         self.states = ("m", "v")
@@ -350,9 +351,9 @@ cdef class AdaBeliefUpdate(Belief):
 
 @final
 cdef class AdaBeliefMaxUpdate(Belief):
-    """v_max = max(v_max, v), w = w - wd lr w - rate m / (sqrt(v_max + eps) + eps)        no gradient
+    """v_max = max(v_max, v) + eps, w = w - wd lr w - rate m / (sqrt(rate2 v_max) + eps)        no gradient
 
-    All else as in adabelief_update."""
+    v = beta2 v + (1 - beta2) (g - m)^2. All else as in adabelief_update."""
 
     def __cinit__(self, str name):
         self.states = ("m", "v", "v_max")

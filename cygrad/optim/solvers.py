@@ -263,12 +263,13 @@ class AMSBound(Solver):
 
 
 class AdaBelief(Solver):
-    """m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) (g - m)^2
-    w -= alpha sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v + eps) + eps)        (Zhuang et al. 2020)
+    """m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) (g - m)^2 + eps
+    w -= alpha / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps)        (Zhuang et al. 2020)
 
-    With weight_decouple, w -= wd alpha w too, or wd w with fixed_decay, and weight_decay() replaces wd in the next
-    update; else wd is not used. With amsgrad, the largest v so far takes the place of v. With rectify, alpha is
-    multiplied by the r_t of RAdam (Liu et al. 2020), and while that is not defined, w -= alpha m."""
+    eps stays in v, so that it adds up over the updates. With weight_decouple, w -= wd alpha w too, or wd w with
+    fixed_decay, and weight_decay() replaces wd in the next update; else wd is not used. With amsgrad,
+    v_max = max(v_max, v) + eps takes the place of v, to which none is added then. With rectify, alpha is multiplied by
+    the r_t of RAdam (Liu et al. 2020), and while that is not defined, w -= alpha m."""
 
     __slots__ = ()
     rule, default = "adabelief_update", 1e-3

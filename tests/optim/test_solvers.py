@@ -18,7 +18,7 @@ SPARSE = {"Sgd", "Momentum", "Adagrad", "Adam"}
 OTHERS = {                                          # settings to test in addition to the defaults
     "AMSGRAD": [dict(bias_correction=True)], "AMSBound": [dict(bias_correction=True, final_lr=1e-3, gamma=0.5)],
     "AdaBound": [dict(final_lr=1e-3, gamma=0.5)],
-    "AdaBelief": [dict(amsgrad=True), dict(weight_decouple=True, wd=0.01, rectify=True),
+    "AdaBelief": [dict(eps=0.1), dict(amsgrad=True, eps=0.1), dict(weight_decouple=True, wd=0.01, rectify=True),
                   dict(weight_decouple=True, fixed_decay=True, wd=0.01, amsgrad=True, rectify=True, beta2=0.9)],
     "Lamb": [dict(bias_correction=True, gamma_l=0.5, gamma_u=2.0)], "Lars": [dict(coefficient=0.5)],
     "SgdW": [dict(momentum=0.5, wd=0.01)], "Adam": [dict(beta1=0.5, beta2=0.75, eps=1e-3)],
@@ -149,6 +149,24 @@ def test_twenty_steps_by_numpy(name, settings, dtype, rtol):
     np.testing.assert_allclose(x.numpy(), w, rtol, rtol)
     for found, wanted in zip(solver.get_states()["x"].pstate.values(), states, strict=True):
         np.testing.assert_allclose(found.numpy(), wanted, rtol, rtol)
+
+
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_eps_stays_in_the_state_of_adabelief(amsgrad):
+    """As in nnabla: three updates by hand, with an eps that makes a difference."""
+    x = variable([1.0])
+    solver = cg.optim.AdaBelief({"x": x}, lr=0.01, eps=0.1, amsgrad=amsgrad)
+    w, m, v, top = 1.0, 0.0, 0.0, 0.0
+    for t, g in enumerate((0.5, -1.0, 2.0), 1):
+        push(x, [g])
+        solver.update()
+        m = 0.9 * m + 0.1 * g
+        v = 0.999 * v + 0.001 * (g - m)**2 + (0 if amsgrad else 0.1)
+        top = max(top, v) + (0.1 if amsgrad else 0)
+        w -= 0.01 * m / (1 - 0.9**t) / ((top / (1 - 0.999**t))**0.5 + 0.1)
+    assert x.item() == pytest.approx(w, rel=1e-12)
+    assert solver.get_states()["x"].pstate["v"].item() == pytest.approx(v, rel=1e-12)
+    if not amsgrad: assert x.item() == pytest.approx(0.999245, abs=1e-6)
 
 
 # ---- PyTorch ---------------------------------------------------------------------------------------------------------

@@ -115,13 +115,9 @@ def amsbound(w, g, lr, t, m, v, v_max, beta1=0.9, beta2=0.999, eps=1e-8, final_l
     return [w - clipped(rate, v_max, eps, final_lr * lr / first_lr, gamma, t) * m, m, v, v_max]
 
 
-def adabelief_max(w, g, lr, t, m, v, v_max, beta1=0.9, beta2=0.999, eps=1e-8, wd=0.0, fixed_decay=False, rectify=False,
-                  weight_decay=0.0):
-    g = g + weight_decay * w
-    m = beta1 * m + (1 - beta1) * g
-    v = beta2 * v + (1 - beta2) * (g - m) ** 2
-    v_max = np.maximum(v_max, v)
-    step = lr * correction(beta1, beta2, t) * m / (np.sqrt(v_max + eps) + eps)
+def adabelief_step(w, lr, t, m, v, beta1, beta2, eps, wd, fixed_decay, rectify):
+    """The new w, for the new m and v."""
+    step = lr / (1 - beta1**t) * m / (np.sqrt(v / (1 - beta2**t)) + eps)
     if rectify:
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * t * beta2**t / (1 - beta2**t)
@@ -129,12 +125,24 @@ def adabelief_max(w, g, lr, t, m, v, v_max, beta1=0.9, beta2=0.999, eps=1e-8, wd
             step = step * ((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) ** 0.5
         else:
             step = lr * m
-    return [w - (wd if fixed_decay else wd * lr) * w - step, m, v, v_max]
+    return w - (wd if fixed_decay else wd * lr) * w - step
 
 
-def adabelief(w, g, lr, t, m, v, *settings, **named):
-    new, m, v, _ = adabelief_max(w, g, lr, t, m, v, np.zeros_like(v), *settings, **named)
-    return [new, m, v]
+def adabelief(w, g, lr, t, m, v, beta1=0.9, beta2=0.999, eps=1e-8, wd=0.0, fixed_decay=False, rectify=False,
+              weight_decay=0.0):
+    g = g + weight_decay * w
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * (g - m) ** 2 + eps
+    return [adabelief_step(w, lr, t, m, v, beta1, beta2, eps, wd, fixed_decay, rectify), m, v]
+
+
+def adabelief_max(w, g, lr, t, m, v, v_max, beta1=0.9, beta2=0.999, eps=1e-8, wd=0.0, fixed_decay=False, rectify=False,
+                  weight_decay=0.0):
+    g = g + weight_decay * w
+    m = beta1 * m + (1 - beta1) * g
+    v = beta2 * v + (1 - beta2) * (g - m) ** 2
+    v_max = np.maximum(v_max, v) + eps
+    return [adabelief_step(w, lr, t, m, v_max, beta1, beta2, eps, wd, fixed_decay, rectify), m, v, v_max]
 
 
 def lamb(w, g, lr, t, m, v, beta1=0.9, beta2=0.999, eps=1e-6, gamma_l=0.0, gamma_u=10.0, bias_correction=False, wd=0.0):
