@@ -264,8 +264,8 @@ def guarded(read: Callable[[int], Read | None]) -> Callable[[int], Read | None]:
             if not isinstance(e, StopIteration) and not isinstance(e.__cause__, StopIteration): raise
             args = e.args if isinstance(e, StopIteration) else e.__cause__.args
             raise RuntimeError(f"DataLoader: the data raised StopIteration({', '.join(map(described, args))}) within a "
-                               f"sample, as next(iterator) does at the end of another iterator; catch it there, and use "
-                               f"return to end a generator") from e
+                               f"sample, as next(iterator) does at the end of another iterator; catch it there, and "
+                               f"use return to end a generator") from e
     return read_or_raise
 
 
