@@ -18,6 +18,8 @@ INTEGERS = -1 << 63, (1 << 64) - 1      # what int64 or uint64 can hold
 UNPRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 PLAIN = re.compile(r"[^\s,()='\"#]+")   # a name that is printed without quotes
 PYTHON = "python"           # the type of operators that call Python functions
+STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient", "ensure_dense"
+ALIASES = {"StopGradient": STOP, "ZeroGradient": ZERO, "NegateGradient": NEGATE, "EnsureDense": DENSE}
 FIELDS = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function", "of"     # of an Operator
 
 Functions = tuple[Callable[..., Any], Callable[..., Any] | None]
@@ -44,6 +46,12 @@ def check_name(name: Any, who: str, what: str = "the name of a blob") -> Blob:
         raise ValueError(f"{who}: {what} must have from 1 to {MAX_NAME:,} characters, no control characters and no "
                          f"space at its ends, got {described(str(name))}")
     return Blob(name)
+
+
+def check_type(type: Any, who: str) -> str:
+    """The type of an operator, by its first name."""
+    kind = str(check_name(type, who, "the type"))
+    return ALIASES.get(kind, kind)
 
 
 def check_names(names: Any, who: str, what: str) -> tuple[Blob, ...]:
@@ -108,7 +116,8 @@ class Operator:
     """An operator of a net: what runs, on which blobs, with which arguments. It cannot be changed; `replace` makes
     another one.
 
-    type         the name of a row of the operator table, or of an operator that is unknown yet
+    type         the name of a row of the operator table, or of an operator that is unknown yet; StopGradient,
+                 ZeroGradient, NegateGradient and EnsureDense are other names of stop_gradient and so on
     inputs       the names of the blobs that it reads; None for an optional one that is absent
     outputs      the names of the blobs that it writes
     arguments    the other arguments by keyword: None, bool, int, float, str, slice, Ellipsis and tuples of these
@@ -135,7 +144,7 @@ class Operator:
     def __init__(self, type: str, inputs: str | Iterable[str | None] = (), outputs: str | Iterable[str] = (),
                  arguments: Mapping[str, Any] | None = None, name: str = "", is_gradient: bool = False,
                  function: Functions | None = None, of: "Operator | None" = None):
-        kind = str(check_name(type, "Operator", "the type"))
+        kind = check_type(type, "Operator")
         if isinstance(inputs, str): inputs = inputs,
         if not isinstance(inputs, list | tuple):
             raise TypeError(f"Operator {cut(kind)}: the inputs must be a name or a list of names, got "

@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cygrad.core.errors import cut, described
-from cygrad.graph.definition import PYTHON, Blob, GradientSlice, Operator, check_name
+from cygrad.graph.definition import (
+    DENSE, NEGATE, PYTHON, STOP, ZERO, Blob, GradientSlice, Operator, check_name, check_type,
+)
 from cygrad.ops.calls import operands
 from cygrad.ops.table import ROWS
 
 SUFFIX = "_gradient"
-STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient", "ensure_dense"
 DEDUPLICATE = "deduplicate"
 ONES, ADD, ADD_ROWS = "ones_like", "add", "add_rows"
 ZEROS, ZERO_GRAD, MOVE, RANDOM, DROPOUT, SOLVER = "zeros", "zero_grad", "move_running", "random", "dropout", "solver"
@@ -39,8 +40,6 @@ READS_OUTPUTS = set("cbrt celu cholesky cumprod det elu exp exp2 expm1 hardsigmo
 READS_NOTHING = set("add astype as_view broadcast_to concat copy cumsum diag diagonal dropout ensure_dense expand_dims "
                     "flip fold getitem interpolate mean neg negate_gradient pad permute put_slice reshape "
                     "scale_gradient split squeeze stack sub sum transpose tril triu unfold".split())
-
-ALIASES = {"StopGradient": STOP, "ZeroGradient": ZERO, "NegateGradient": NEGATE, "EnsureDense": DENSE}
 
 Version = tuple[str, int]   # a blob, and how many operators have written it
 Registered = Callable[[Operator, list[str | None]], tuple[Sequence[Operator], Sequence[Any]]]
@@ -124,7 +123,7 @@ def register_gradient(type: str) -> Callable[[Registered], Registered]:
     returns the operators that compute the gradients of the inputs, and for each input a name, a GradientSlice or None.
     These operators can read the inputs and outputs of the operator, the gradients of its outputs and what they have
     written. None instead of a function removes a registration: register_gradient(type)(None)."""
-    name = str(check_name(type, "register_gradient", "the type"))
+    name = check_type(type, "register_gradient")
 
     def register(f: Registered) -> Registered:
         if f is None: registered.pop(name, None)
@@ -167,10 +166,10 @@ def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constan
     if skip < 0: raise ValueError(f"{who}: skip must be at least 0, got {skip}")
     walk = Walk(tuple(operators), skip, {*(constants or ())}, who, taken or set(), frozenset(frozen))
     for y, head in heads.items():
-        for name in (y, *([] if head is None else [head])):
-            if name not in walk.known:
-                raise ValueError(f"{who}: there is no blob {described(str(name))}; the blobs are "
-                                 f"{cut(', '.join(sorted(walk.known))) or 'none'}")
+        if y not in walk.known:
+            raise ValueError(f"{who}: there is no blob {described(str(y))}; the blobs are "
+                             f"{cut(', '.join(sorted(walk.known))) or 'none'}")
+        if head is not None: walk.taken.add(head)       # (one that nothing writes is an input)
     return walk.run(heads)._replace(frozen=walk.frozen)
 
 
@@ -330,7 +329,7 @@ class Walk:
         for i, j in kept_graphs(operator):
             if outputs[j] is not None: self.add(self.versions.read[k][i], outputs[j])
         who = f"{self.who}: the gradient of operator {k}, {cut(repr(operator))},"
-        if not targets: return
+        if not targets or outputs and all(g is None for g in outputs): return
         if operator.type in registered:
             self.use_registered(k, outputs, who)
             return
@@ -389,9 +388,9 @@ class Walk:
                     raise RuntimeError(f"{who} reads the blob {described(str(name))}, which is not in the scope of the "
                                        f"operator: its inputs, outputs, their gradients and what the gradient writes")
                 self.versions.check((name, seen), who)
+            reads = [None if n is None else renamed.get(n, n) for n in made.inputs]     # (what came before it)
             for name in made.outputs: renamed.setdefault(name, self.fresh(name))
-            self.emit(made.replace(inputs=[None if n is None else renamed.get(n, n) for n in made.inputs],
-                                   outputs=[renamed[n] for n in made.outputs], is_gradient=True))
+            self.emit(made.replace(inputs=reads, outputs=[renamed[n] for n in made.outputs], is_gradient=True))
         for version, g in zip(self.versions.read[k], gradients, strict=True):
             if version is None or g is None: continue
             names = g if isinstance(g, tuple) else (g,)

@@ -12,12 +12,10 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
 from cygrad.graph.blobs import Names
 from cygrad.graph.definition import (
-    PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names,
+    PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names, check_type,
 )
 from cygrad.graph.edits import Edits
-from cygrad.graph.gradients import (
-    ALIASES, BUILT_IN, DEDUPLICATE, backward_pass, completed_pass, gradient_names,
-)
+from cygrad.graph.gradients import BUILT_IN, DEDUPLICATE, backward_pass, completed_pass, gradient_names
 from cygrad.graph.immediate import is_immediate, run_added
 from cygrad.ops.calls import described_row
 from cygrad.ops.table import ROWS
@@ -92,8 +90,7 @@ class Net(Edits):
                                 f"it with replace()")
             operator = type
         else:
-            kind = str(check_name(type, who, "the type"))
-            kind = ALIASES.get(kind, kind)
+            kind = check_type(type, who)
             if kind == PYTHON and function is None:
                 raise ValueError(f"{who}: add an operator of type \"python\" with create_python_operator(f, inputs, "
                                  f"outputs)")
@@ -115,9 +112,9 @@ class Net(Edits):
             for text, (name, _) in numbers.items(): del self._constants[name], self._numbers[text]
             raise
         self._operators.insert(index, operator)
-        if operator.is_gradient and isinstance(type, Operator): self._complete_pass()
         self._known |= {*filter(None, operator.inputs), *operator.outputs}
         if isinstance(type, Operator) or isinstance(outputs, str | list | tuple): self._given |= {*operator.outputs}
+        if operator.is_gradient and isinstance(type, Operator): self._complete_pass()
         self._edits += 1
         return operator.outputs[0] if len(operator.outputs) == 1 else operator.outputs
 
@@ -125,8 +122,16 @@ class Net(Edits):
         """If the last operators are all of get_backward_pass, they are a pass of this net."""
         found = completed_pass(self._operators)
         if found is None: return
-        self._passes += found,
+        self._add_pass(found)
+        self._given -= {name for o in found.operators for name in o.outputs if name not in found.whole}
         self._given |= gradient_names(found.gradients)
+
+    def _add_pass(self, p):
+        """Make known a pass whose operators the net has. Its heads are inputs, also those that no operator reads."""
+        heads = dict.fromkeys(head for _, head in p.heads if head is not None and head not in self._known)
+        self._arguments += tuple(map(Blob, heads))
+        self._known |= {*heads}
+        self._passes += p,
 
     def _operands(self, inputs, outputs, who, numbers):
         """The names of the inputs. New numbers are added to `numbers`, which is not yet a part of the net. Their names
@@ -292,7 +297,8 @@ class Net(Edits):
 
         ys: a list of blobs, whose head gradients are ones, or a dict from blob to the blob that is its head gradient,
         None for ones. The head of a blob that others depend on is added to the gradient that flows into it. skip: the
-        first operators, this many, are not differentiated; what they write counts as an input. bind=True: the gradients
+        first operators, this many, are not differentiated; what they write counts as an input. A head gradient that
+        nothing writes is an input of the net. bind=True: the gradients
         go to the .grad of the variables that blobs stand for, by their grad_req, as backward() in eager code, and only
         these blobs are in the result.
 
@@ -313,8 +319,8 @@ class Net(Edits):
         run_added(self, found.operators)
         self._operators += found.operators
         self._known |= {name for o in found.operators for name in (*filter(None, o.inputs), *o.outputs)}
+        self._add_pass(found)
         self._gradients = dict(found.gradients)
-        self._passes += found,
         self._edits += 1
         return dict(found.gradients)
 

@@ -50,7 +50,7 @@ def test_the_head_of_an_intermediate_is_added_to_what_flows_into_it():
 
 def test_unknown_blobs_are_errors_and_change_nothing():
     """Defect 3 of Caffe2: a typo in ys was accepted."""
-    for ys in (["zz"], {"z": "zz"}, {"zz": None}):
+    for ys in (["zz"], {"zz": "z"}, {"zz": None}):
         net = scaled()
         before = net.text(), net.edits
         with pytest.raises(ValueError, match="there is no blob 'zz'; the blobs are w, x, y, z"):
