@@ -12,15 +12,15 @@ from cygrad.core.errors import cut, described
 from cygrad.graph.definition import (
     DENSE, NEGATE, PYTHON, STOP, ZERO, Blob, GradientSlice, Operator, check_name, check_type,
 )
-from cygrad.ops.calls import operands
+from cygrad.ops.calls import kept, operand_names, operands
 from cygrad.ops.table import ROWS
 
 SUFFIX = "_gradient"
 DEDUPLICATE = "deduplicate"
 ONES, ADD, ADD_ROWS = "ones_like", "add", "add_rows"
 ZEROS, ZERO_GRAD, MOVE, RANDOM, DROPOUT, SOLVER = "zeros", "zero_grad", "move_running", "random", "dropout", "solver"
-MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER, DEDUPLICATE}        # nothing flows through them
-BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ONES, ADD_ROWS, DROPOUT, *MADE}   # types that are no rows of the table
+MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER, DEDUPLICATE, ONES}     # nothing flows through them
+BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ADD_ROWS, DROPOUT, *MADE}    # types that are no rows of the table
 
 # Operands that never have a gradient: integers, masks, lengths, labels, weights of classes, running statistics.
 NO_GRADIENT = {"condition", "indices", "index", "mask", "lengths", "offsets", "place", "running_mean", "running_var",
@@ -33,13 +33,7 @@ NO_GRADIENT_OF = {
 }
 OF_PLACES = {"cummax", "cummin", "topk"}    # rows of an operator without a gradient, whose values have one
 
-# What a gradient reads beside the gradients of the outputs: by default the inputs.
-READS_OUTPUTS = set("cbrt celu cholesky cumprod det elu exp exp2 expm1 hardsigmoid inv leaky_relu log_softmax "
-                    "logsumexp max min norm prod reciprocal relu rsqrt selu sigmoid softmax softplus sqrt std svdvals "
-                    "tan tanh".split())
-READS_NOTHING = set("add astype as_view broadcast_to concat copy cumsum diag diagonal dropout ensure_dense expand_dims "
-                    "flip fold getitem interpolate mean neg negate_gradient pad permute put_slice reshape "
-                    "scale_gradient split squeeze stack sub sum transpose tril triu unfold".split())
+ROW_OF = {NEGATE: "scale_gradient", DENSE: "scale_gradient", DROPOUT: "dropout_with"}  # whose gradient a type has
 
 Version = tuple[str, int]   # a blob, and how many operators have written it
 Registered = Callable[[Operator, list[str | None]], tuple[Sequence[Operator], Sequence[Any]]]
@@ -234,6 +228,9 @@ class Walk:
         self.frozen = frozen
         self.splits: dict[Version, int] = {}            # how many names of contributions to a gradient there are
         self.versions = Versions(operators)
+        self.at = {id(o): k for k, o in enumerate(operators)}
+        self.read: list[tuple[Version | None, ...]] = []        # as Versions.read, of what they are differentiated for
+        for k in range(len(operators)): self.read.append(self.read_by(k))
         self.known = {name for o in operators for name in (*o.inputs, *o.outputs) if name is not None} | taken
         self.taken = set(self.known)
         self.added: list[Operator] = []
@@ -278,6 +275,15 @@ class Walk:
     def targets(self, k: int) -> list[int]:
         return targets_of(self.operators[k], self.constants | self.frozen)
 
+    def read_by(self, k: int) -> tuple[Version | None, ...]:
+        """The versions of what operator k is differentiated for: its inputs, and hidden ones of a gradient operator."""
+        operator = self.operators[k]
+        hidden = hidden_inputs(operator, self.constants)
+        if not hidden: return self.versions.read[k]
+        made = self.at.get(id(operator.of))
+        seen = {} if made is None else dict(filter(None, self.read[made]))
+        return *self.versions.read[k], *((n, seen.get(n, self.versions.now.get(n, 0))) for n in hidden)
+
     def is_reached(self, k: int) -> bool:
         return self.operators[k].type == ZERO or any(v in self.count for v in self.versions.written[k])
 
@@ -286,7 +292,7 @@ class Walk:
         for y in heads: self.count[y, self.versions.now.get(y, 0)] = 1
         for k in range(len(self.operators) - 1, self.skip - 1, -1):
             if not self.is_reached(k): continue
-            reached = [self.versions.read[k][i] for i in self.targets(k)]
+            reached = [self.read[k][i] for i in self.targets(k)]
             reached += [self.versions.read[k][i] for i, j in kept_graphs(self.operators[k])
                         if self.versions.written[k][j] in self.count]
             for version in reached:
@@ -338,19 +344,18 @@ class Walk:
             name = operator.inputs[targets[0]]
             raise RuntimeError(f"{who} for its input {described(str(name))} does not exist: {missing}, or end the path "
                                f"with stop_gradient")
-        read: list[Version | None] = []
-        if operator.type not in READS_OUTPUTS | READS_NOTHING: read += self.versions.read[k]
-        if operator.type in READS_OUTPUTS or operator.type == PYTHON: read += self.versions.written[k]
-        needed = [version for version in read if version is not None and version[0] not in self.constants]
+        inputs, results, _ = kept_by(operator, targets)
+        read = [*(self.versions.read[k][i] for i in inputs), *(self.versions.written[k][j] for j in results)]
+        needed = [version for version in read if version is not None]
         if self.who != CAPTURE:                     # (the eager pass that was traced has checked)
             for version in needed: self.versions.check(version, who)
-        inputs = [*dict.fromkeys(name for name, _ in needed), *outputs]      # (None: that output has no gradient)
-        made = [self.contribution(operator, self.versions.read[k][i]) for i in targets]
+        reads = [*dict.fromkeys(name for name, _ in needed), *outputs]      # (None: that output has no gradient)
+        made = [self.contribution(operator, self.read[k][i]) for i in targets]
         names = [n for g in made for n in (g if isinstance(g, GradientSlice) else (g,))]
         arguments = dict(operator.arguments)
         if len(targets) < len(targets_of(operator, self.constants)): arguments["wanted"] = tuple(targets)
-        self.emit(Operator(operator.type + SUFFIX, inputs, names, arguments, is_gradient=True, of=operator))
-        for i, g in zip(targets, made, strict=True): self.add(self.versions.read[k][i], g)
+        self.emit(Operator(operator.type + SUFFIX, reads, names, arguments, is_gradient=True, of=operator))
+        for i, g in zip(targets, made, strict=True): self.add(self.read[k][i], g)
 
     def contribution(self, operator: Operator, version: Any) -> Any:
         """A name for a contribution to the gradient of a version."""
@@ -411,14 +416,43 @@ def kept_graphs(operator: Operator) -> list[tuple[int, int]]:
 
 def targets_of(operator: Operator, constants: Any) -> list[int]:
     """The positions of the inputs of an operator that can have a gradient."""
-    if operator.type in (STOP, ONES) or operator.type in MADE or not operator.arguments.get("recorded", True): return []
-    names = [""] * len(operator.inputs)
-    if operator.type in ROWS and operator.type not in registered:
+    if operator.type == STOP or operator.type in MADE or not operator.arguments.get("recorded", True): return []
+    reads = differentiated(operator, constants)
+    names = [""] * len(reads)
+    if operator.of is None and operator.type in ROWS and operator.type not in registered:
         if not ROWS[operator.type].operator.differentiable and operator.type not in OF_PLACES: return []
-        names = operand_names(operator)
+        names = operand_names(operands(operator.type), len(reads))
     without = NO_GRADIENT_OF.get(operator.type, NO_GRADIENT)
-    return [i for i, name in enumerate(operator.inputs)
+    return [i for i, name in enumerate(reads)
             if name is not None and name not in constants and names[i] not in without]
+
+
+def kept_by(operator: Operator, wanted: Sequence[int]) -> tuple[list[int], list[int], bool]:
+    """What an operator keeps for the gradients of the inputs `wanted`: the positions of inputs and of outputs, and
+    whether it keeps more, which is no blob."""
+    kind = ROW_OF.get(operator.type, operator.type)
+    if operator.of is None and kind in ROWS:
+        inputs, outputs = kept(kind, operator.inputs, operator.arguments, wanted)
+        visible = [j for j in outputs if j < len(operator.outputs)]
+        return inputs, visible, len(visible) < len(outputs) or operator.type in OF_PLACES
+    inputs = [i for i, name in enumerate(operator.inputs) if name is not None]
+    return inputs, [*range(len(operator.outputs))] if operator.type == PYTHON else [], operator.of is not None
+
+
+def hidden_inputs(operator: Operator, constants: Any) -> tuple[Blob, ...]:
+    """The blobs on which a gradient operator depends by what is no blob: inputs of its own operator, of which this
+    keeps something that it has computed from them."""
+    of = operator.of
+    if of is None or of.type in registered: return ()
+    targets = targets_of(of, constants)
+    if not kept_by(of, operator.arguments.get("wanted", targets))[2]: return ()
+    reads = differentiated(of, constants)
+    return tuple(dict.fromkeys(name for i in targets if (name := reads[i]) is not None and name not in operator.inputs))
+
+
+def differentiated(operator: Operator, constants: Any) -> tuple[Blob | None, ...]:
+    """The blobs for which an operator can be differentiated, beginning with its inputs."""
+    return *operator.inputs, *hidden_inputs(operator, constants)
 
 
 def without_gradient(operator: Operator) -> str:
@@ -428,14 +462,3 @@ def without_gradient(operator: Operator) -> str:
     if operator.type in ROWS or operator.type in BUILT_IN or operator.of is not None: return ""
     return (f"no row of the table of operators has the type {described(operator.type)}; register one with "
             f"@cygrad.graph.register_gradient({operator.type!r})")
-
-
-def operand_names(operator: Operator) -> list[str]:
-    """The name of the operand that each input is."""
-    names = list(operands(operator.type))
-    at = next((i for i, name in enumerate(names) if name[0] in "*["), None)
-    if at is not None:
-        n = len(operator.inputs) - len(names) + 1
-        names[at:at + 1] = [names[at]] * n
-    names += [""] * (len(operator.inputs) - len(names))
-    return [name.strip("?*[]") for name in names]

@@ -11,8 +11,8 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
 from cygrad.core.interop.numpy import asarray
 from cygrad.graph.built_in import forward
-from cygrad.graph.definition import PYTHON, Operator
-from cygrad.graph.gradients import READS_OUTPUTS, SUFFIX, ZERO, Registered, targets_of
+from cygrad.graph.definition import ZERO, Operator
+from cygrad.graph.gradients import Registered, differentiated, targets_of
 from cygrad.ops.gradient import scale_gradient
 
 
@@ -141,15 +141,17 @@ class Operators:
         record = self.records[id(operator)]
         if operator.of is None: return record
         of = operator.of                            # (a gradient operator: its gradients are computed again, recorded)
-        if of.type.removesuffix(SUFFIX) in READS_OUTPUTS or of.type == PYTHON:
-            raise RuntimeError(f"the gradient of {cut(repr(operator))} does not run alone; let a net run it, to which "
-                               f"add_gradient_operators() added all operators of this pass and none was changed since")
         first = self.record_of(of, operator)
         heads = [None if g is None else g.detach().requires_grad_() for g in record.places]
-        with autograd.record(train_mode=None): found = self.of_wanted(operator, self.gradients(first, heads, True))
         read = operator.inputs[:len(operator.inputs) - len(heads)]
-        places = [first.blobs[n] for n in read] + heads
-        return Record(operator, places, found, dict(zip(operator.inputs, places, strict=True)))
+        if any(name not in first.blobs for name in read):       # (it reads a result of its operator)
+            raise RuntimeError(f"the gradient of {cut(repr(operator))} does not run alone; let a net run it, to which "
+                               f"add_gradient_operators() added all operators of this pass and none was changed since")
+        with autograd.record(train_mode=None): found = self.of_wanted(operator, self.gradients(first, heads, True))
+        names = differentiated(operator, self.constants)
+        hidden = names[len(operator.inputs):]
+        places = [first.blobs[n] for n in read] + heads + [first.blobs[n] for n in hidden]
+        return Record(operator, places, found, dict(zip(names, places, strict=True)))
 
     def gradient_alone(self, operator: Operator) -> tuple[Any, ...]:
         """The gradients of the inputs of operator.of, which has run."""

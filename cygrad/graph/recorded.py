@@ -12,9 +12,9 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.built_in import RESULTS
 from cygrad.graph.capture import read
 from cygrad.graph.definition import Blob, Operator, check_name
-from cygrad.graph.gradients import operand_names
 from cygrad.graph.net import Net
-from cygrad.ops.calls import arguments_of
+from cygrad.ops.calls import arguments_of, operand_names
+from cygrad.ops.calls import operands as operands_of_row
 
 WHY = {"not saved": "is no variable, and backward does not need its value, so the graph does not have it",
        "written": "was written in place since, so the graph does not have its value",
@@ -88,7 +88,7 @@ class Walk:
         try: type, arguments = arguments_of(op, attributes, len(operands))
         except ValueError as e:
             raise RuntimeError(f"Net.from_graph: {op.name} cannot be an operator of a net: {e}") from None
-        words = operand_names(Operator(type, [str(k) for k in range(len(operands))]))
+        words = operand_names(operands_of_row(type), len(operands))
         inputs = [self.operand(type, f"{k} ({words[k]})", *operand) for k, operand in enumerate(operands)]
         self.training = self.training or training
         made: list[str] = []

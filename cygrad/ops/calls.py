@@ -83,6 +83,24 @@ def operands(type):
     return tuple([p.name for p in parameters(row.name).values() if p.default is Parameter.empty])
 
 
+def operand_names(names, n):
+    """The name of the operand that each of `n` inputs is, of operands() with these names; "" for more than these."""
+    names = list(names)
+    at = next((i for i, name in enumerate(names) if name[0] in "*["), None)
+    if at is not None: names[at:at + 1] = [names[at]] * (n - len(names) + 1)
+    return [name.strip("?*[]") for name in (*names, *[""] * (n - len(names)))[:n]]
+
+
+def kept(type, inputs, arguments, wanted):
+    """What a call of the row `type` keeps for the gradients of the inputs `wanted`, which are positions: (positions of
+    inputs, numbers of outputs), as Operator.kept. All inputs if the row does not take these inputs and arguments."""
+    names = operand_names(operands(type), len(inputs))
+    given = [name if x is not None else None for name, x in zip(names, inputs, strict=True)]
+    while given and given[-1] is None: given.pop()
+    try: return row_of(type).operator.kept(tuple(given), dict(arguments), wanted)
+    except (LookupError, TypeError, ValueError): return [i for i, name in enumerate(given) if name is not None], []
+
+
 def row_of(type):
     """The row of that name. Raises TypeError or ValueError if there is none."""
     if not isinstance(type, str): raise TypeError(f"call: the type must be a string, got {described(type)}")
@@ -108,11 +126,10 @@ def call(type, inputs, arguments):
     given = bind(type, inputs)
     if not isinstance(arguments, dict):
         raise TypeError(f"{type}: the arguments must be a dict, got {described(arguments)}")
-    known = check_names(type, arguments)
+    check_names(type, arguments)
     for name, value in arguments.items(): given[name] = plain(value)
-    for name, p in known.items():
-        if name not in given and p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            raise TypeError(f"{type}: the argument {name!r} is missing")
+    for name in arguments_taken(type)[0]:
+        if name not in given: raise TypeError(f"{type}: the argument {name!r} is missing")
     return run(type, given)
 
 
@@ -161,26 +178,39 @@ def bind(type, inputs):
     return bound
 
 
-def check_count(type, n):
-    """Raise ValueError unless the row `type` takes `n` inputs."""
-    names = operands(type)
+def fits(names, n):
+    """Whether `n` inputs can be the operands of these names."""
     rest = [name for name in names if name[0] in "*["]
     if not rest: least = len([name for name in names if name[-1] != "?"])
     else: least = len(names) if names[-1] not in rest else len(names) - 1
-    if n >= least and (rest or n <= len(names)): return
-    raise ValueError(f"{type}: got {n} input{'s' * (n != 1)}; {listed('wanted', in_words(type))}")
+    return n >= least and (bool(rest) or n <= len(names))
 
 
-def in_words(type):
-    """The operands of a row, for people."""
+def check_count(type, n):
+    """Raise ValueError unless the row `type` takes `n` inputs."""
+    if fits(operands(type), n): return
+    raise ValueError(f"{type}: got {n} input{'s' * (n != 1)}; {listed('wanted', in_words(operands(type)))}")
+
+
+def arguments_taken(type):
+    """The arguments that the row `type` needs, and the others, None for any."""
+    known = check_names(type, ())
+    needed = [name for name, p in known.items() if p.default is p.empty and p.kind not in (
+        p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if Parameter.VAR_KEYWORD in [p.kind for p in known.values()]: return tuple(needed), None
+    return tuple(needed), tuple([name for name in known if name not in needed])
+
+
+def in_words(names):
+    """Operands for people."""
     return [f"{name[:-1]} (optional)" if name[-1] == "?" else f"any number of {name.strip('*[]')}"
-            if name[0] in "*[" else name for name in operands(type)]
+            if name[0] in "*[" else name for name in names]
 
 
 def described_row(type):
     """The operands of a row and its other arguments with their defaults, in words."""
     known = check_names(type, ())
-    lines = f"Inputs: {', '.join(in_words(type)) or 'none'}."
+    lines = f"Inputs: {', '.join(in_words(operands(type))) or 'none'}."
     shown = [name if p.default is p.empty else f"{name}={p.default!r}" for name, p in known.items()]
     return f"{lines} Arguments: {', '.join(shown) or 'none'}."
 

@@ -272,6 +272,13 @@ cdef class BatchNorm(ChannelNorm):
     def __cinit__(self):
         self.name, self.mode_dependent = "batch_norm", True
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        """The row batch_norm has the running statistics too."""
+        running = len(operands) > 3 or "running_mean" in operands
+        return [0, *range(3, len(operands))] if running else range(len(operands)), None
+
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t shape[2]

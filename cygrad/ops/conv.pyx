@@ -161,6 +161,11 @@ cdef class Bilinear(Operator):
         if s.kind >= 0: v.activation = VALUES[s.kind].f32 if v.dtype == FLOAT32 else VALUES[s.kind].f64
         return compute(&v, a, c.workspace, c.workspace_bytes)
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        return range(len(operands)), Sliding((), (), (), (), 1, arguments.get("activation"))
+
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef uint64_t inputs = (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
         cdef int kind = (<Sliding>c.attributes).slide.kind

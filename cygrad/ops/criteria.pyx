@@ -1,5 +1,7 @@
 """The base of elementwise losses: one value for each element, then their mean or sum, without storing the values."""
 
+cimport cython
+
 from libc.stdint cimport uint64_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
@@ -12,7 +14,7 @@ from cygrad.core.source cimport warn_here
 from cygrad.kernels cimport criteria as kernels, driver
 from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating
 from cygrad.kernels.codes cimport packed_bytes
-from cygrad.kernels.criteria cimport G, OPERANDS, W, X, Terms
+from cygrad.kernels.criteria cimport G, OPERANDS, T, V, W, X, Terms
 from cygrad.kernels.driver cimport Loop
 from cygrad.ops.base cimport CODE, has_code, hide_bytes, packed
 from cygrad.ops.reduce cimport number_array
@@ -30,6 +32,7 @@ from cygrad.ops.reduce import mean, sum
 from cygrad.ops.shape import broadcast_to
 
 cdef tuple NAMES = ("none", "mean", "sum", "batchmean")         # in the order of the constants
+cdef dict ROLES = {"x": X, "target": T, "var": V, "weight": V, "pos_weight": W}     # the operands of the kernels
 
 
 # ---- attributes ------------------------------------------------------------------------------------------------------
@@ -110,10 +113,11 @@ cdef class Criterion(Operator):
     """y = the mean, the sum or each of the values of a kernel. A class declares
 
         variants    for each variant the names of the kernels: of the value, then of the gradient for each operand
+        second      of two variants, the argument of the public function that selects the second one, and its value
 
     and its formula. The operator's name is the class name in snake_case. All inputs have one shape; the public function
     broadcasts them. Backward keeps the inputs that the kernels of the wanted gradients read."""
-    variants = ()
+    variants, second = (), None
 
     def __cinit__(self):
         cls = type(self)
@@ -167,6 +171,14 @@ cdef class Criterion(Operator):
         for i in range(s.n):
             if wanted >> i & 1: mask |= reads(s, self.slopes[s.variant][s.operands[i]])
         return mask
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        name, value = type(self).second or ("", True)
+        given = [i for i, operand in enumerate(operands) if operand is not None]
+        return given, Settings("none", bool(arguments.get(name, not value)) == value, (),
+                               tuple([ROLES[operands[i]] for i in given]))
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef const Plan* s = &(<Settings>b.attributes).plan

@@ -1,5 +1,7 @@
 """ctc_loss: the connectionist temporal classification loss."""
 
+cimport cython
+
 from cython cimport final
 from libc.stdint cimport int64_t, uint64_t
 
@@ -131,6 +133,11 @@ cdef class CtcLoss(Operator):
         rows = c.x[1].layout[0]                     # of the samples, one dimension as the labels have
         rows.shape, rows.strides, rows.size, rows.dense, rows.offset = &k.samples, &step, k.samples, True, 0
         return reduce_rows(c, a.kind, &rows, k.loss, k.samples)
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        return range(2) if operands[1] == "packed" else None, None
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 3

@@ -189,6 +189,11 @@ cdef class Einsum(Operator):
         np.einsum(lend(&c.x[0], NULL, False), x, lend(&c.x[1], NULL, False), y, z, out=lend(&c.y[0], NULL, True))
         return 0
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        return range(2) if len(operands) == 2 else None, None
+
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
 

@@ -4,6 +4,8 @@ Backward keeps the inputs and outputs that the rules read."""
 
 import numpy as np
 
+cimport cython
+
 from cython cimport final
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
@@ -163,6 +165,11 @@ cdef class Pow(Elementwise):
     For p = 1 dx is g, for p = 0 it is 0; neither needs x."""
     number, integers = True, np.power
     dx = "pow_grad g x p"
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        return range(1), Number(arguments["p"])
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef double p = (<Number>c.attributes).value

@@ -258,6 +258,13 @@ cdef class EmbeddingBag(Operator):
         kernels.fold_bags(&s)
         return 0
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        given = [i for i, name in enumerate(operands) if name is not None]
+        weighted = "per_sample_weights" in operands
+        return given, Bagged(arguments.get("mode", "mean"), "offsets" in operands, weighted, None, False)
+
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef Form a = (<Bagged>c.attributes).form
         cdef uint64_t mask = output_bit(1)

@@ -26,7 +26,7 @@ cdef class KlDiv(Criterion):
 
     The value is 0 where t is 0, and dt is -g x / n there. If the target is a logarithm: y = mean of e^t (t - x),
     dx = -g e^t / n, dt = g e^t (t - x + 1) / n."""
-    variants = (("kl", "kl_dx", "kl_dt"), ("kl_log", "kl_log_dx", "kl_log_dt"))
+    variants, second = (("kl", "kl_dx", "kl_dt"), ("kl_log", "kl_log_dx", "kl_log_dt")), ("log_target", True)
 
     cdef object formula(self, c, int i, g):
         t = c.input(1)
@@ -64,7 +64,7 @@ cdef class PoissonNllLoss(Criterion):
     If x is the rate and not its logarithm: y = mean of (x - t log(x + eps)), dx = g (1 - t / (x + eps)) / n,
     dt = -g log(x + eps) / n. If `full`, the value has t log t - t + log(2 pi t) / 2 more where t > 1, and dt / g has
     (log t + 1 / (2 t)) / n more."""
-    variants = (("poisson", "poisson_dx", "poisson_dt"), ("rate", "rate_dx", "rate_dt"))
+    variants, second = (("poisson", "poisson_dx", "poisson_dt"), ("rate", "rate_dx", "rate_dt")), ("log_input", False)
 
     cdef object formula(self, c, int i, g):
         x, t = c.input(0), c.input(1)

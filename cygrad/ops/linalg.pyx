@@ -252,6 +252,11 @@ cdef class Linear(Operator):
         self.name = "linear"
         self.promotes = self.fused = self.differentiable = True
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        return range(len(operands)), Activation(arguments.get("activation"))
+
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* x = c.x[0].layout

@@ -1,5 +1,7 @@
 """Losses of elements: mse and bce_with_logits."""
 
+cimport cython
+
 from cython cimport final
 from libc.stdint cimport uint64_t, uint8_t
 
@@ -113,6 +115,11 @@ cdef class Mse(Operator):
         over(&y, &c.y[0], c.x[0].layout, NULL)
         fold_into(&POWERS, &c.x[0], &power.array, &y.array)
         return scale(&c.y[0], &c.y[0], c.x[0].layout.size) if reduction == MEAN else 0
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        return range(1) if len(operands) == 1 else None, None
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 1

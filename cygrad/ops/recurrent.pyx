@@ -137,6 +137,13 @@ cdef class Recurrent(Operator):
         if self.gates_at and c.n_out > self.gates_at: r.gates = c.y[self.gates_at].data
         return kernels.recur(&r)
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        """A row of several layers computes their inputs."""
+        if operands[W_IH] != "w_ih": return None, None
+        return range(len(operands)), Direction(False, operands[-1] == "lengths")
+
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef uint64_t lengths = <uint64_t>1 << (c.n_in - 1) if (<Direction>c.attributes).has_lengths else 0
         if not wanted: return 0

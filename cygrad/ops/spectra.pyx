@@ -89,6 +89,11 @@ cdef class SpectralGaps(Operator):
         raise LinAlgError(f"{'svd' if a.singular else 'eigh'}: {what} of x{where} are equal{also} to rounding error, "
                           f"so their vectors have no derivative; {'svdvals' if a.singular else 'eigvalsh'} has one")
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        return range(1), Spectrum(arguments.get("singular", False))
+
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return output_bit(0) | (1 if (<Spectrum>c.attributes).singular else 0)
 

@@ -2,6 +2,8 @@
 
 import math
 
+cimport cython
+
 from cython cimport final
 from libc.math cimport isinf
 from libc.stdint cimport uint32_t, uint64_t
@@ -207,6 +209,11 @@ cdef class Norm(Reduction):
             return self.fold(c, &folds.SIZE_MAX if p > 0 else &folds.SIZE_MIN, NULL, &c.y[0])
         self.fold(c, &folds.POWERS, &power, &c.y[0])
         return 0 if p == 0 or p == 1 else binary(POW_LOOP, &c.y[0], 1 / p, &c.y[0])
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        return range(1), Ordered(0, False, arguments.get("ord", 2))
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef double p = (<Ordered>c.attributes).ord

@@ -11,7 +11,7 @@ from rows import CASES, both_dtypes, head_for, in_dtype, is_array, same_bits
 
 import cygrad as cg
 from cygrad.graph import Net, Workspace
-from cygrad.ops.calls import call, operands, parameters
+from cygrad.ops.calls import call, operand_names, operands, parameters
 from tests.samples import TABLE
 
 
@@ -146,6 +146,90 @@ def test_a_net_of_the_row_equals_eager_code(row, args, kwargs, dtype):
                 there = found.get(f"x{i}") in workspace
                 assert there == (g is not None), f"input {i}: in the net {there}, in eager code {g is not None}"
                 if there: same_bits(workspace.fetch(found[f"x{i}"]).numpy(), g.numpy())
+
+
+# ---- what a gradient operator reads ----------------------------------------------------------------------------------
+
+# Rows whose functions compute the operands of their operators, and keep those: the gradient reads the inputs.
+COMPUTED = {"mse", "ctc_loss", "lstm", "gru", "rnn", "rnn_relu"}
+# What is kept if the shapes, or the values, allow nothing smaller, which a net does not know: by row and token.
+SMALLER = {("where", "truths"): "condition", ("bce_with_logits", "hard"): "targets"}
+RENAMED = {"bce_with_logits": {}, "binary_cross_entropy_with_logits": {
+    "t": "target", "w": "weight", "u": "pos_weight"}, "einsum": {}, "eigvalsh": {"sum": "x"}}
+LARGER = {"qr": {"x"}}
+
+
+def kept_blobs(row, args, kwargs, inputs, outputs):
+    """The names of the blobs of net_of() that backward keeps for the gradients of all inputs."""
+    if row.name in COMPUTED: return {f"x{i}" for i, x in enumerate(inputs) if is_array(x)}
+    places = {name: f"x{i}" for i, name in enumerate(operand_names(operands(row.name), len(inputs)))
+              if is_array(inputs[i])}
+    if row.name == "einsum": places = {"x": "x0", "y": "x1"}
+    found = set()
+    for wanted, tokens in row.kept(*args, **kwargs).items():
+        wanted = RENAMED.get(row.name, {}).get(wanted, wanted)
+        if wanted not in places: continue
+        for token in tokens.split() if isinstance(tokens, str) else tokens:
+            token = RENAMED.get(row.name, {}).get(SMALLER.get((row.name, token), token), token)
+            if token == "out": found |= outputs
+            elif token in places: found.add(places[token])
+    return found
+
+
+@pytest.mark.parametrize("row, args, kwargs", CASES)
+def test_a_gradient_operator_reads_what_the_operator_keeps(row, args, kwargs):
+    """As declared in tests/samples, which test_table.py compares with the saved bytes. The names of the gradients of
+    the outputs follow."""
+    inputs, arguments = as_call(row, args, kwargs)
+    inputs = in_dtype(inputs, "float64")
+    with np.errstate(all="ignore"): ys = flat(call(row.name, [cg.tensor(x) if is_array(x) else x for x in inputs],
+                                                   arguments))
+    net = net_of(row, inputs, arguments, len(ys))
+    found = net.add_gradient_operators([f"y{k}" for k, y in enumerate(ys) if y.dtype.kind == "f"])
+    made = [o for o in net.operators if o.of is net.operators[0]]
+    if not made: return                             # (it has no gradient)
+    read, heads = made[0].inputs[:-len(ys)], made[0].inputs[-len(ys):]
+    assert heads == tuple(found.get(f"y{k}") for k in range(len(ys)))
+    assert len({*read}) == len(read)
+    read = {name for name in read if name not in net.constants}
+    outputs = {name for name in read if name[0] == "y"}
+    wanted = kept_blobs(row, args, kwargs, inputs, outputs or {"a result"})
+    assert read - LARGER.get(row.name, set()) == wanted - LARGER.get(row.name, set())
+
+
+@pytest.mark.parametrize("row, args, kwargs", CASES)
+def test_what_is_not_kept_can_be_overwritten(row, args, kwargs):
+    """The inputs and the result, one by one: it is refused, or the gradients are as before."""
+    inputs, arguments = as_call(row, args, kwargs)
+    inputs = in_dtype(inputs, "float64")
+    wanted, _ = floating(row, inputs)
+    with np.errstate(all="ignore"):
+        ys, heads, gradients = eager(row, inputs, arguments, wanted)
+        if not heads or not wanted or all(g is None for g in gradients): return
+        kept = {n for o in differentiated(row, inputs, arguments, ys, heads, ()).operators
+                if o.of is not None and o.of.type == row.name for n in o.inputs}
+        for name in (*(f"x{i}" for i in wanted), "y0"):
+            try: net = differentiated(row, inputs, arguments, ys, heads, (name,))
+            except RuntimeError as e:
+                assert name in kept and "version" in str(e)
+                continue
+            assert name not in kept
+            workspace = Workspace()
+            for i, x in enumerate(inputs):
+                if is_array(x): workspace.feed(f"x{i}", x)
+            for k, head in heads.items(): workspace.feed(f"h{k}", head)
+            workspace.run(net)
+            for i, g in zip(wanted, gradients, strict=True):
+                if g is not None: same_bits(workspace.fetch(net.gradients[f"x{i}"]).numpy(), g.numpy())
+
+
+def differentiated(row, inputs, arguments, ys, heads, overwritten):
+    """The differentiated net of a row, with operators after it that write over blobs."""
+    net = net_of(row, inputs, arguments, len(ys))
+    results = {k: net.mul([f"y{k}", 1.0], f"z{k}") for k in heads}
+    for name in overwritten: net.mul([name, 0.5], name)
+    net.add_gradient_operators({z: f"h{k}" for k, z in results.items()})
+    return net
 
 
 def test_each_row_is_tested():

@@ -1,6 +1,9 @@
 """The base of all operators (operator.pxd)."""
 
+cimport cython
+
 from libc.stdint cimport uint64_t
+from libc.string cimport memset
 
 from cygrad.kernels.array cimport Layout
 
@@ -48,6 +51,33 @@ cdef class Operator:
         gradient `g` of the output (a tuple, if there are several) and from the context `c`: c.input(i), c.output(k),
         c.attributes, c.shape(i)."""
         raise RuntimeError(f"{self.name} has no gradient")
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_call(self, operands, arguments):
+        """(places, attributes): how the function of a row of the table executes the operator, as far as keeps() reads
+        it. `operands` are the row's names of the operands, None for one that is absent, and `arguments` the other
+        arguments. `places` are the operands that are the inputs; None if the inputs are computed from them. An operator
+        overrides this if keeps() reads its attributes, or if its inputs are not all operands of a row."""
+        return range(len(operands)), None
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def kept(self, operands, arguments, wanted):
+        """(operands, outputs): the numbers of those that a call keeps for the gradients of the operands `wanted`, with
+        hidden outputs. The call is one of as_call(). Its shapes and values are not known: where they decide, the
+        operands are kept and not what replaces them."""
+        cdef Call c
+        cdef uint64_t mask = 0
+        places, attributes = self.as_call(operands, arguments)
+        if places is None: return [i for i, name in enumerate(operands) if name is not None], []
+        memset(&c, 0, sizeof(Call))
+        c.n_in, c.n_out, c.attributes = <int>len(places), 1, <void*>attributes
+        for i, place in enumerate(places):
+            if place in wanted: mask |= input_bit(i)
+        mask = self.keeps(&c, mask)
+        inputs = [place for i, place in enumerate(places) if mask & input_bit(i) and operands[place] is not None]
+        return inputs, [k for k in range(MAX_OUTPUTS) if mask & output_bit(k)]
 
     def __repr__(self):
         return f"<operator {self.name}>"
