@@ -9,13 +9,13 @@ from cygrad.core.errors import described
 from cygrad.core.execute.generator import default_generator
 from cygrad.core.execute.inplace import writes_into
 from cygrad.core.graph.gradient_slice import GradientSlice
-from cygrad.core.graph.planning import is_tracing
-from cygrad.core.interop.creation import ones_like, zeros
+from cygrad.core.graph.planning import is_tracing, item
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.creation import ones_like, zeros, zeros_like
 from cygrad.core.interop.numpy import asarray
-from cygrad.graph.definition import PYTHON, Operator
-from cygrad.graph.gradients import (
-    ADD_ROWS, DEDUPLICATE, DENSE, DROPOUT, MOVE, NEGATE, ONES, RANDOM, SOLVER, STOP, ZERO, ZERO_GRAD, ZEROS,
-)
+from cygrad.graph.definition import DENSE, NEGATE, PYTHON, STOP, ZERO, Operator
+from cygrad.graph.gradients import ADD_ROWS, DEDUPLICATE, MOVE, ONES, RANDOM, SOLVER, ZERO_GRAD, ZEROS, ZEROS_LIKE
+from cygrad.graph.versions import DROPOUT
 from cygrad.ops.calls import call
 from cygrad.ops.gradient import scale_gradient
 from cygrad.ops.random import dropout
@@ -30,16 +30,16 @@ DEFAULT = "default"         # the name of the default generator
 LAWS = {"normal": 2, "uniform": 2, "bernoulli": 1}          # the numbers that each takes
 
 
-def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -> Any:
+def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any], writes: bool = True) -> Any:
     """The outputs of an operator, by eager code: a tensor, or a tuple. `objects` are the solvers and generators that
-    its arguments name."""
+    its arguments name. Without `writes`, the result of an operator in place goes to new memory."""
     type, arguments = operator.type, dict(operator.arguments)
     arguments.pop("recorded", None)                 # (lowering.py does not record it)
     if "generator" in arguments: arguments["generator"] = named(objects, arguments["generator"])
-    if arguments.pop("inplace", False):
+    if arguments.pop("inplace", False) and writes:
         out = operator.inputs.index(operator.outputs[0])
         if not is_tracing():                        # (a formula may save the old value, so it reads a copy)
-            old = [x.copy() if x is inputs[out] else x for x in inputs] if autograd.is_recording() else inputs
+            old = apart(inputs, inputs[out]) if autograd.is_recording() else inputs
             return inputs[out].copy_(call(type, old, arguments))
         with writes_into(inputs[out]): call(type, inputs, arguments)
         return inputs[out]
@@ -58,6 +58,12 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -
         return ROWS[type].function(*inputs, seed=arguments.pop("generator"), **arguments)
     made = call(type, inputs, arguments)
     return made[:RESULTS[type]] if type in RESULTS else made
+
+
+def apart(inputs: list[Any], target: Any) -> list[Any]:
+    """The inputs, with copies in place of those that share the memory of `target`."""
+    buffer = item(target)[7]
+    return [x.copy() if isinstance(x, Tensor) and item(x)[7] == buffer else x for x in inputs]
 
 
 def named(objects: Mapping[str, Any], name: Any) -> Any:
@@ -122,6 +128,7 @@ METHODS = {name: name for name in ("update", "weight_decay", "clip_grad_by_norm"
                                    "clip_grad_by_value", "scale_grad", "_drop_decay")}
 OPERATORS: dict[str, Callable[[list[Any], Any, Any], Any]] = {
     ONES: lambda inputs, arguments, objects: ones_like(inputs[0]),
+    ZEROS_LIKE: lambda inputs, arguments, objects: zeros_like(inputs[0]),
     STOP: lambda inputs, arguments, objects: inputs[0].detach(),
     ZERO: lambda inputs, arguments, objects: (),
     NEGATE: lambda inputs, arguments, objects: scale_gradient(inputs[0], -1.0),

@@ -12,14 +12,15 @@ from cygrad.core.errors import cut, described
 from cygrad.graph.definition import (
     DENSE, NEGATE, PYTHON, STOP, ZERO, Blob, GradientSlice, Operator, check_name, check_type,
 )
+from cygrad.graph.versions import DROPOUT, Place, Version, Versions, View
 from cygrad.ops.calls import kept, operand_names, operands
 from cygrad.ops.table import ROWS
 
 SUFFIX = "_gradient"
 DEDUPLICATE = "deduplicate"
-ONES, ADD, ADD_ROWS = "ones_like", "add", "add_rows"
-ZEROS, ZERO_GRAD, MOVE, RANDOM, DROPOUT, SOLVER = "zeros", "zero_grad", "move_running", "random", "dropout", "solver"
-MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER, DEDUPLICATE, ONES}     # nothing flows through them
+ONES, ZEROS_LIKE, ADD, ADD_ROWS = "ones_like", "zeros_like", "add", "add_rows"
+ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER = "zeros", "zero_grad", "move_running", "random", "solver"
+MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER, DEDUPLICATE, ONES, ZEROS_LIKE}     # nothing flows through them
 BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ADD_ROWS, DROPOUT, *MADE}    # types that are no rows of the table
 
 # Operands that never have a gradient: integers, masks, lengths, labels, weights of classes, running statistics.
@@ -35,7 +36,6 @@ OF_PLACES = {"cummax", "cummin", "topk"}    # rows of an operator without a grad
 
 ROW_OF = {NEGATE: "scale_gradient", DENSE: "scale_gradient", DROPOUT: "dropout_with"}  # whose gradient a type has
 
-Version = tuple[str, int]   # a blob, and how many operators have written it
 Registered = Callable[[Operator, list[str | None]], tuple[Sequence[Operator], Sequence[Any]]]
 
 CAPTURE = "capture"         # who asks for the pass of a captured function
@@ -70,39 +70,6 @@ def find(operators: Sequence[Operator], p: Pass) -> int | None:
         for i in range(k - m + 1):
             if all(a is b for a, b in zip(operators[i:i + m], p.forward, strict=True)): return k
     return None
-
-
-class Versions:
-    """How often each blob has been written, along a list of operators."""
-
-    def __init__(self, operators: Sequence[Operator]):
-        self.now: dict[str, int] = {}
-        self.history: dict[str, list[str]] = {}
-        self.inputs: set[str] = set()                           # the blobs that are read before they are written
-        self.read: list[tuple[Version | None, ...]] = []        # by operator: the versions of its inputs
-        self.written: list[tuple[Version, ...]] = []
-        for k, operator in enumerate(operators):
-            self.inputs |= {name for name in operator.inputs if name is not None and name not in self.now}
-            self.read.append(tuple(None if name is None else (name, self.now.get(name, 0)) for name in operator.inputs))
-            self.written.append(tuple(self.write(name, f"operator {k}, {operator!r}") for name in operator.outputs))
-
-    def write(self, name: str, by: str) -> Version:
-        """Count a write, and return the new version."""
-        self.now[name] = self.now.get(name, 0) + 1
-        self.history.setdefault(name, []).append(f"version {self.now[name]} by {by}")
-        return name, self.now[name]
-
-    def first(self, name: str) -> Version:
-        """The first version of a blob: 0 of an input, else 1."""
-        return name, 0 if name in self.inputs or name not in self.now else 1
-
-    def check(self, needed: Version, who: str) -> None:
-        """Raise RuntimeError unless the blob still has the version that is needed."""
-        name, version = needed
-        if self.now.get(name, 0) == version: return
-        raise RuntimeError(f"{who} needs version {version} of the blob {described(name)}, which has version "
-                           f"{self.now[name]} now: {'; '.join(self.history[name])}; let the later operators write to "
-                           f"another blob")
 
 
 def register_gradient(type: str) -> Callable[[Registered], Registered]:
@@ -251,7 +218,8 @@ class Walk:
                 self.emit(Operator(ONES, (y,), (head,), is_gradient=True))
             self.parts.setdefault(version, []).append(head)
         for k in range(len(self.operators) - 1, self.skip - 1, -1):
-            outputs = [self.gradient_of(v, found) for v in self.versions.written[k]]
+            if self.reaches_views(k): outputs = [self.gradient_through(k)]
+            else: outputs = [self.gradient_of(v, found) for v in self.versions.written[k]]
             if self.is_reached(k): self.differentiate(k, outputs)
         for version in sorted(self.parts, key=lambda v: -v[1]): self.gradient_of(version, found)
         return Pass(tuple(self.added), found, self.operators[self.skip:], tuple(begun), self.whole,
@@ -285,7 +253,15 @@ class Walk:
         return *self.versions.read[k], *((n, seen.get(n, self.versions.now.get(n, 0))) for n in hidden)
 
     def is_reached(self, k: int) -> bool:
-        return self.operators[k].type == ZERO or any(v in self.count for v in self.versions.written[k])
+        return (self.operators[k].type == ZERO or any(v in self.count for v in self.versions.written[k])
+                or self.reaches_views(k))
+
+    def reaches_views(self, k: int) -> bool:
+        """Whether a gradient reaches what operator k wrote in place by another blob than that which it names."""
+        write = self.versions.writes.get(k)
+        if write is None: return False
+        others = [v for v, at in write.versions[1:] if not at.detached]
+        return any(v in self.count for v in (*others, write.after) if v != write.versions[0][0])
 
     def count_contributions(self, heads: Mapping[Blob, Any]) -> None:
         """Set `count`."""
@@ -293,11 +269,65 @@ class Walk:
         for k in range(len(self.operators) - 1, self.skip - 1, -1):
             if not self.is_reached(k): continue
             reached = [self.read[k][i] for i in self.targets(k)]
+            if self.reaches_views(k) and self.versions.writes[k].versions[0][1].views:
+                reached.append(self.versions.writes[k].before)
             reached += [self.versions.read[k][i] for i, j in kept_graphs(self.operators[k])
                         if self.versions.written[k][j] in self.count]
             for version in reached:
                 assert version is not None
                 self.count[version] = self.count.get(version, 0) + 1
+
+    # ---- writes through views
+
+    def gradient_through(self, k: int) -> Any:
+        """The gradient of what operator k computes and writes in place: the part that it wrote of the gradient of all
+        memory that the views share. The rest of it is that of the memory before the write."""
+        write = self.versions.writes[k]
+        whole = [self.through_views(k, at, self.sum_of(version)) for version, at in write.versions
+                 if version in self.parts and not at.detached]
+        if write.after in self.parts: whole.append(self.sum_of(write.after))
+        root, place = write.before[0], write.versions[0][1]
+        self.refuse_unsure(k, place)
+        if not whole: return None
+        g = whole[0] if len(whole) == 1 else self.total(whole, self.fresh(f"{root}_grad"))
+        if not place.views: return g                # (it wrote all of it)
+        rest = self.fresh(f"{root}_grad_rest")
+        self.emit(Operator("copy", (g,), (rest,), is_gradient=True))
+        part, zeros = self.view(place.views, rest), self.fresh(f"{root}_grad_zeros")
+        self.emit(Operator(ZEROS_LIKE, (part,), (zeros,), is_gradient=True))
+        self.emit(Operator("assign", (part, zeros), (part,), {"index": (...,), "inplace": True}, is_gradient=True))
+        self.add(write.before, rest)
+        return self.view(place.views, g)
+
+    def sum_of(self, version: Version) -> Any:
+        """The sum of the contributions to a version, which are taken away."""
+        parts = self.parts.pop(version)
+        return parts[0] if len(parts) == 1 else self.total(parts, self.fresh(f"{version[0]}_grad"))
+
+    def through_views(self, k: int, place: Place, g: Any) -> Any:
+        """The gradient of the root of a memory that the gradient `g` of a place in it gives."""
+        self.refuse_unsure(k, place)
+        for operator, j in reversed(place.views):
+            out = self.fresh(f"{operator.inputs[0]}_grad")
+            self.emit(Operator(operator.type + SUFFIX, [g if i == j else None for i in range(len(operator.outputs))],
+                               (out,), operator.arguments, is_gradient=True, of=operator))
+            g = out
+        return g
+
+    def view(self, views: Sequence[View], name: Blob) -> Blob:
+        """The same views of another blob."""
+        for operator, j in views:
+            names = tuple(self.fresh(f"{name}_{operator.type}") for _ in operator.outputs)
+            self.emit(operator.replace(inputs=(name,), outputs=names, name="", is_gradient=True))
+            name = names[j]
+        return name
+
+    def refuse_unsure(self, k: int, place: Place) -> None:
+        """Raise RuntimeError if only a run shows whether a place is in the memory."""
+        if place.sure: return
+        raise RuntimeError(f"{self.who}: operator {k}, {cut(repr(self.operators[k]))}, writes to memory that other "
+                           f"blobs may share: whether a reshape of elements that are not in row-major order, or a "
+                           f"dropout, is a view or a copy is not known before a run; write to a copy()")
 
     # ---- gradients
 
@@ -348,7 +378,8 @@ class Walk:
         read = [*(self.versions.read[k][i] for i in inputs), *(self.versions.written[k][j] for j in results)]
         needed = [version for version in read if version is not None]
         if self.who != CAPTURE:                     # (the eager pass that was traced has checked)
-            for version in needed: self.versions.check(version, who)
+            for version in needed:
+                if not self.overwrites(k, version): self.versions.check(version, who)
         reads = [*dict.fromkeys(name for name, _ in needed), *outputs]      # (None: that output has no gradient)
         made = [self.contribution(operator, self.read[k][i]) for i in targets]
         names = [n for g in made for n in (g if isinstance(g, GradientSlice) else (g,))]
@@ -356,6 +387,11 @@ class Walk:
         if len(targets) < len(targets_of(operator, self.constants)): arguments["wanted"] = tuple(targets)
         self.emit(Operator(operator.type + SUFFIX, reads, names, arguments, is_gradient=True, of=operator))
         for i, g in zip(targets, made, strict=True): self.add(self.read[k][i], g)
+
+    def overwrites(self, k: int, version: Version) -> bool:
+        """Whether operator k itself writes over a version: then it keeps a copy."""
+        write = self.versions.writes.get(k)
+        return write is not None and any(version == (name, later - 1) for (name, later), _ in write.versions)
 
     def contribution(self, operator: Operator, version: Any) -> Any:
         """A name for a contribution to the gradient of a version."""

@@ -12,12 +12,14 @@ import cygrad.autograd as autograd
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.gradient_slice import GradientSlice as Rows
 from cygrad.core.graph.planning import set_source, split_here
+from cygrad.core.graph.symbol import place_of
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
-from cygrad.graph.definition import GradientSlice, Operator
-from cygrad.graph.gradients import ZERO, Pass, Version, Versions, find
+from cygrad.graph.definition import ZERO, GradientSlice, Operator
+from cygrad.graph.gradients import Pass, find
 from cygrad.graph.hooks import Hooks
 from cygrad.graph.operators import Operators
+from cygrad.graph.versions import Version, Versions
 
 SHOWN = 24                  # operators that an error lists
 
@@ -46,7 +48,9 @@ class Run(Operators):
         for k, p in sorted(self.passes.items()):
             for version in (*(v for v, _ in p.heads), *(p.whole[name] for name in self.used[k] if name in p.whole)):
                 self.wanted[version] = k
-        self.tensors: dict[Version, Any] = {}   # their values
+        self.tensors: dict[Version, Any] = {}   # their values,
+        self.edges: dict[Version, Any] = {}     # and their places in the graph, if later writes move them
+        self.overwritten = {(name, later - 1) for w in self.versions.writes.values() for (name, later), _ in w.versions}
         self.at, self.hooks, self.split = 0, hooks, split
 
     def used_after(self, k: int, p: Pass) -> set[str]:
@@ -105,7 +109,11 @@ class Run(Operators):
         if (name, version) in self.wanted and isinstance(value, Tensor):
             if not value.requires_grad and value.dtype.kind == "f" and name not in self.net.constants:
                 value = value.detach().requires_grad_()
+                if (name, version) in self.overwritten:     # (a leaf cannot be written in place)
+                    with autograd.record(train_mode=None): value = value.copy()
             self.tensors[name, version] = value
+            if self.versions.writes and value.grad_fn is not None:
+                self.edges[name, version] = autograd.GradientEdge(*place_of(value))
         self.values[name] = value
 
     # ---- operators
@@ -123,6 +131,8 @@ class Run(Operators):
         for (name, version), y in zip(self.versions.written[k], outputs, strict=True):
             if y is not None: self.set_value(name, y, version)
             else: self.values.pop(name, None)       # (a gradient that does not exist)
+        for (name, version), _ in self.versions.writes[k].versions[1:] if k in self.versions.writes else ():
+            if name in self.values: self.set_value(name, self.values[name], version)
 
     # ---- gradients
 
@@ -146,7 +156,9 @@ class Run(Operators):
             else: self.values.pop(name, None)
         if self.hooks is not None: self.hooks.proceed(k + len(p.operators) - 1)
         for version, last in self.wanted.items():
-            if last <= k: self.tensors.pop(version, None)
+            if last <= k:
+                self.tensors.pop(version, None)
+                self.edges.pop(version, None)
 
     def returned(self, k: int, ys: list[Any], heads: list[Any], p: Pass) -> dict[Version, Any]:
         """The gradients by version."""
@@ -158,8 +170,9 @@ class Run(Operators):
         retain = p.retain_graph or again or self.split is not None
         retain = retain or any(read & differentiated for differentiated in later)
         if not ys or not variables: return {}
-        return dict(zip(variables, autograd.grad(ys, [*variables.values()], heads, retain, create_graph=again,
-                                                 allow_unused=True), strict=True))
+        places = [self.edges.get(v, x) for v, x in variables.items()]
+        return dict(zip(variables, autograd.grad(ys, places, heads, retain, create_graph=again, allow_unused=True),
+                        strict=True))
 
     def written_back(self, ys: list[Any], heads: list[Any], p: Pass) -> dict[Version, Any]:
         """Let the gradients go to the .grad of the variables, and return these."""

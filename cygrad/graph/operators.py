@@ -10,15 +10,17 @@ from cygrad.core.graph.gradient_slice import GradientSlice as Rows
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
 from cygrad.core.interop.numpy import asarray
-from cygrad.graph.built_in import forward
+from cygrad.graph.built_in import apart, forward
 from cygrad.graph.definition import ZERO, Operator
 from cygrad.graph.gradients import Registered, differentiated, targets_of
+from cygrad.graph.versions import is_in_place
 from cygrad.ops.gradient import scale_gradient
 
 
-def run_forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The outputs of an operator, by eager code."""
-    outputs = flat(forward(operator, inputs, objects))
+def run_forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any],
+                writes: bool = True) -> tuple[Any, ...]:
+    """The outputs of an operator, by eager code; see forward()."""
+    outputs = flat(forward(operator, inputs, objects, writes))
     if len(outputs) == len(operator.outputs): return outputs
     raise ValueError(f"{operator.type} gave {len(outputs)} result{'s' * (len(outputs) != 1)} for "
                      f"{len(operator.outputs)} output{'s' * (len(operator.outputs) != 1)}; add it with a name for each "
@@ -112,25 +114,32 @@ class Operators:
                                f"of integers or of a blob on which no head depends")
         return self.values[name]
 
-    def compute(self, operator: Operator, inputs: list[Any]) -> tuple[Any, ...]:
-        """The outputs of an operator, recorded if this thread records."""
+    def compute(self, operator: Operator, inputs: list[Any], writes: bool = True) -> tuple[Any, ...]:
+        """The outputs of an operator, recorded if this thread records; see forward()."""
         custom = self.custom.get(id(operator))
         grad_f = operator.function[1] if operator.function is not None else None
         if not (custom or grad_f) or not operator.outputs or not autograd.is_recording():
-            return run_forward(operator, inputs, self.objects)
+            return run_forward(operator, inputs, self.objects, writes)
         gradient = by_registered(operator, custom, self.objects) if custom else by_function(grad_f)
-        return flat(Custom.apply(lambda xs: run_forward(operator, list(xs), self.objects), gradient, *inputs))
+        writes = writes and is_in_place(operator)
+        target = operator.inputs.index(operator.outputs[0]) if writes else -1
+        given = apart(inputs, inputs[target]) if writes else inputs
+        made = flat(Custom.apply(lambda xs: run_forward(operator, list(xs), self.objects, False), gradient, *given))
+        return (inputs[target].copy_(made[0]),) if writes else made
 
     def record_alone(self, operator: Operator, inputs: list[Any]) -> tuple[Any, ...]:
         """Run an operator whose gradient runs alone, and remember its graph."""
+        target = inputs[operator.inputs.index(operator.outputs[0])] if is_in_place(operator) else None
+        given = inputs if target is None else apart(inputs, target)
         blobs = {name: x.detach().requires_grad_() if isinstance(x, Tensor) and x.dtype.kind == "f" else x
-                 for name, x in zip(operator.inputs, inputs, strict=True)}
+                 for name, x in zip(operator.inputs, given, strict=True)}
         with autograd.record(train_mode=None):      # (a blob in several places has a gradient for each)
             places = [scale_gradient(blobs[name], 1.0) if operator.inputs.count(name) > 1
                       and isinstance(blobs[name], Tensor) and blobs[name].requires_grad else blobs[name]
                       for name in operator.inputs]
-            outputs = self.compute(operator, places)
+            outputs = self.compute(operator, places, False)     # (a leaf cannot be written)
         self.records[id(operator)] = Record(operator, places, outputs, blobs)
+        if target is not None: return (target.copy_(outputs[0].detach()),)
         return tuple(y.detach() if isinstance(y, Tensor) else y for y in outputs)
 
     def record_of(self, operator: Operator, needed_by: Operator) -> Record:

@@ -249,7 +249,7 @@ def test_an_edited_list_runs():
     np.testing.assert_allclose(got[0], gradients(lambda x: (diamond(x), None), X)[0], rtol=1e-14)
 
 
-@pytest.mark.parametrize("inplace", [False])
+@pytest.mark.parametrize("inplace", [False, True])
 def test_a_rule_of_an_operator_that_writes_over_its_input(inplace):
     """y = x u u, the rule names what it writes x_grad: it must not read its own result."""
     register_gradient("mul")(multiplied)
