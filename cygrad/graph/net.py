@@ -11,6 +11,7 @@ from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
 from cygrad.graph.blobs import Names
+from cygrad.graph.checks import check_operator
 from cygrad.graph.definition import (
     PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names, check_type,
 )
@@ -56,7 +57,8 @@ class Net(Edits):
         for one. arguments: the other arguments of the operator by keyword.
 
         `type` can also be an Operator, which is added as it is, without further arguments. Raises TypeError or
-        ValueError for what cannot be part of a definition, and for an output that is a constant."""
+        ValueError for what cannot be part of a definition, for another number of inputs or other arguments than the
+        type has, if it is known, and for an output that is a constant."""
         return self._insert("Net.add_operator", len(self._operators), type, inputs, outputs, arguments)
 
     def insert_operator(self, index: int, type: str | Operator, inputs: Operands = (),
@@ -97,6 +99,7 @@ class Net(Edits):
             reads = self._operands(inputs, outputs, who, numbers)
             writes = self._results(kind, outputs, who, {*reads, *(name for name, _ in numbers.values())})
             operator = Operator(kind, reads, writes, check_arguments(arguments, who), function=function)
+        check_operator(operator, who)
         new = {name for name, _ in numbers.values()}
         for name in operator.outputs:
             if name in self._constants or name in new:

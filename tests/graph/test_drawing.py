@@ -66,7 +66,7 @@ def test_an_edge_over_many_layers_is_a_link():
 def test_constants_and_inputs_differ():
     net = Net()
     net.add_constant([1.0, 2.0], "w")
-    net.mul(["w", 0.5, "x"])
+    net.add([net.mul(["w", 0.5]), "x"])
     net.shapes["x"] = (3,), "float32"
     root = drawn(net)
     assert len(classes(root, "constant")) == 2 and len(classes(root, "input")) == 1

@@ -10,6 +10,7 @@ from random_nets import chain, mlp, random_net, same
 
 import cygrad as cg
 from cygrad.graph import Blob, Net, Operator
+from cygrad.ops.calls import arguments_taken, fits, operands
 from cygrad.ops.table import ROWS
 
 
@@ -116,8 +117,10 @@ def test_every_row_has_a_builder_call():
     net = Net()
     assert set(ROWS) <= set(dir(net)) and "add_operator" in dir(net) and not set(ROWS) & set(vars(Net))
     for name in ROWS:
-        made = getattr(net, name)(["x", "y"], f"of {name}", p=1)
-        assert made == f"of {name}" and net.operators[-1] == Operator(name, ["x", "y"], made, {"p": 1})
+        inputs = ["x"] * next(n for n in range(1, 9) if fits(operands(name), n))
+        arguments = dict.fromkeys(arguments_taken(name)[0], 1)
+        made = getattr(net, name)(inputs, f"of {name}", **arguments)
+        assert made == f"of {name}" and net.operators[-1] == Operator(name, inputs, made, arguments)
     assert net.relu.__name__ == "relu" and "add_operator('relu'" in net.relu.__doc__
     assert not hasattr(net, "no_such_row") and not hasattr(net, "__array__")
 

@@ -6,6 +6,7 @@ import random
 import numpy as np
 
 from cygrad.graph import Net, Operator
+from cygrad.ops.calls import arguments_taken, fits, operands
 from cygrad.ops.table import ROWS
 
 NAMES = ["x", "w/0:b", "Größe", "a b", "f(x)=1", "<script>", "\"q\"", "'", "&amp;", "a\\b", "]]>", "名前", "e\u0301",
@@ -27,15 +28,26 @@ def value(r, depth=0):
     return tuple(value(r, depth + 1) for _ in range(r.randrange(4)))
 
 
+def taken(r, kind):
+    """A number of inputs that a row of the table takes, and the names of arguments: those that it needs and others."""
+    names = operands(kind)
+    needed, others = arguments_taken(kind)
+    n = r.choice([n for n in range(10) if fits(names, n)])
+    return n, [*needed, *(name for name in others or () if r.random() < 0.3)]
+
+
 def random_net(seed, operators=12):
     """A net of so many operators at random."""
     r = random.Random(seed)
     net = Net(r.choice(NAMES))
     blobs = r.sample(NAMES, 4)
     for _ in range(operators):
-        reads = [r.choice([*blobs[-8:], r.choice([None, 2, 2.0, True, math.nan, -0.0])]) for _ in range(r.randrange(4))]
         kind = r.choice([*ROWS, "unknown.type", "a b", "<b>"])
-        arguments = {r.choice(["axis", "p", "größe", "type_"]): value(r) for _ in range(r.randrange(3))}
+        n, names = r.randrange(4), r.choices(["axis", "p", "größe", "type_"], k=r.randrange(3))
+        if kind in ROWS: n, names = taken(r, kind)
+        reads = [r.choice([*blobs[-8:], r.choice([2, 2.0, True, math.nan, -0.0])]) for _ in range(n)]
+        if kind not in ROWS and r.random() < 0.3: reads.append(None)
+        arguments = {name: value(r) for name in names}
         written = [b for b in blobs if b not in net.constants]
         outputs = r.choice([1, 1, 2, 0, r.sample(written, 1), f"out {r.randrange(9)}"])
         if r.random() < 0.2:
