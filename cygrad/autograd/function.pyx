@@ -7,7 +7,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.calls cimport calls_of
-from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.graph.trace cimport is_frozen, refuse_trace, writes_of
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Node, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of
 from cygrad.core.backward.hooks cimport call_watched
@@ -238,7 +238,7 @@ cdef int check_dirty(cls, set dirty, tuple inputs, list versions, list outputs, 
     cdef Tensor t
     for i, x in enumerate(inputs):
         if id(x) not in dirty:
-            if versions[i] is not None and (<Tensor>x).buffer.version != <uint32_t>versions[i]:
+            if versions[i] is not None and writes_of((<Tensor>x).buffer) != <uint32_t>versions[i]:
                 raise InplaceError(f"{cls.__name__}.forward wrote in place to input {i} of shape {x.shape}; mark_dirty "
                                    f"it and return it, or write to a copy()")
             continue
@@ -264,8 +264,8 @@ cdef object run_function(cls, tuple inputs):
         raise ValueError(f"{cls.__name__}.apply: at most {MAX_TENSORS} inputs, got {len(inputs)}")
     check_stack()
     for x in inputs:
-        needs.append(type(x) is Tensor and is_tracked(<Tensor>x))
-        versions.append((<Tensor>x).buffer.version if needs[-1] and recording else None)
+        needs.append(type(x) is Tensor and is_tracked(<Tensor>x) and not is_frozen(<Tensor>x))
+        versions.append(writes_of((<Tensor>x).buffer) if needs[-1] and recording else None)
         tracked |= <bint>needs[-1]
     ctx.needs_input_grad = tuple(needs)
     ctx.materialize = True

@@ -14,12 +14,15 @@ from cygrad.core.graph.tensor cimport (
     ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result,
     is_tracked, node_of, put_grad, ready, show,
 )
-from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, recategorise
+from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, VIRTUAL, recategorise
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.graph.calls cimport calls_of, note
 from cygrad.core.graph.undo cimport Undo
-from cygrad.core.graph.trace cimport Trace, leaf_step, lists_calls, refuse_trace, touch_leaf, zeros_step
+from cygrad.core.graph.trace cimport (
+    Trace, is_frozen, leaf_step, lists_calls, raise_version, refuse_trace, seen_leaf, touch_leaf, version_of,
+    zeros_step,
+)
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.kernels.array cimport is_floating, itemsize
@@ -54,13 +57,14 @@ cdef bint read_stype(Tensor x, stype) except -1:
 
 
 cdef Leaf leaf_of(Tensor x):
-    """The accumulator of the variable `x`, or of an intermediate whose gradient is retained; else None."""
+    """The accumulator of the variable `x`, or of an intermediate whose gradient is retained; else None. During a trace
+    it is for reading; touch_leaf() returns the one to change."""
     cdef Leaf leaf
     current(x)
     if x._node is None: return None
-    if x._node.op is None: return <Leaf>x._node
+    if x._node.op is None: return seen_leaf(<Leaf>x._node)
     for _, leaf in accumulators_of(x._node):        # (several tensors can share a graph position)
-        if leaf.tensor == <void*>x: return leaf
+        if leaf.tensor == <void*>x: return seen_leaf(leaf)
     return None
 
 
@@ -82,7 +86,8 @@ cdef int keep_gradient(Tensor x, int req) except -1:
         leaf = new_leaf(x)
         add_accumulator(x._node, x._output_nr, leaf)
     leaf.req = req
-    if req == NULL_REQ: extras_of(x._node).kept = [entry for entry in accumulators_of(x._node) if entry[1] is not leaf]
+    if req == NULL_REQ:
+        extras_of(x._node).kept = [entry for entry in accumulators_of(x._node) if seen_leaf(entry[1]) is not leaf]
     return 0
 
 
@@ -97,46 +102,69 @@ def count_role_changes():
 cdef int set_leaf(Tensor x, int req) except -1:
     """Make `x` a variable, or change its grad_req. Graphs recorded before still lead to it."""
     cdef Leaf leaf = leaf_of(x)
-    cdef bint before = is_tracked(x), wanted = req != NULL_REQ
+    cdef bint wanted = req != NULL_REQ, made = leaf is None, traced = flags().trace != NULL
     global role_changes
-    if flags().trace != NULL and (leaf is None or leaf.req != req): check_role(x)
+    if traced and (made or leaf.req != req): check_role(x)
     if is_result(x): return keep_gradient(x, req)
-    if wanted and not before and x.buffer.parameters == MAX_ROLES:
+    if wanted and not is_tracked(x) and x.buffer.parameters == MAX_ROLES:
         raise ValueError(f"attach_grad: {MAX_ROLES} variables share the memory of this tensor of shape {x.shape}, "
                          f"which is the maximum; make a copy()")
-    if leaf is None:
+    if made:
         leaf = new_leaf(x)
         show(x)
         x._node = leaf
         x._output_nr = 0
-        if flags().trace != NULL: remember_role(x, leaf, True, NULL_REQ)
-    elif flags().trace != NULL: remember_role(x, leaf, False, leaf.req)
+    if traced:
+        remember_role(x, leaf, made)
+        if (<Trace>flags().trace).has_outside(leaf):
+            touch_leaf(leaf).req = req
+            return track(x, True) if wanted else 0  # (frozen for this thread only: is_frozen())
+    elif made_by_traces: keep_role(leaf)
     if leaf.req != req: role_changes += 1
     leaf.req = req
+    return track(x, wanted)
+
+
+cdef int track(Tensor x, bint wanted) except -1:
+    """Let operations on a tensor with an accumulator be recorded, or not."""
+    if wanted != x._tracked: x.buffer.parameters += 1 if wanted else -1
     x._tracked = wanted
-    if wanted and not before: x.buffer.parameters += 1
-    elif before and not wanted: x.buffer.parameters -= 1
     recategorise(x.buffer)
+    return 0
+
+
+cdef dict made_by_traces = {}       # address of an accumulator that the open trace has made -> its RoleUndo
+
+
+cdef int keep_role(Leaf leaf) except -1:
+    """This thread makes a tensor a variable that a trace has made one, in another thread: it remains one."""
+    cdef RoleUndo u = made_by_traces.pop(<size_t><void*>leaf, None)
+    if u is not None: u.made = False
     return 0
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class RoleUndo(Undo):
-    """Of a tensor that a traced program makes a variable, or no longer one."""
+    """Of a tensor from outside that a traced program makes a variable, or freezes."""
     cdef Leaf leaf
-    cdef int req            # before
     cdef bint made          # there was no accumulator before
 
     def check(self):
         """Raise RuntimeError if a program would have to make a variable at each run."""
-        if self.leaf is not None and self.leaf.tensor != NULL:
-            refuse_trace("attach_grad() or requires_grad_() of a tensor from outside")
+        if self.leaf.tensor != NULL: refuse_trace("attach_grad() or requires_grad_() of a tensor from outside")
 
     cdef int restore(self) except -1:
+        """Track the tensor as its accumulator says, which only other threads have changed."""
+        cdef Tensor x
+        made_by_traces.pop(<size_t><void*>self.leaf, None)
         if self.leaf.tensor == NULL: return 0
-        if self.made: put_grad(self.leaf, None)
-        return set_leaf(<Tensor>self.leaf.tensor, self.req)
+        x = <Tensor>self.leaf.tensor
+        if self.leaf.grad is not None and self.leaf.grad.buffer.flags & VIRTUAL: put_grad(self.leaf, None)
+        if self.made:
+            put_grad(self.leaf, None)
+            self.leaf.req, self.leaf.fresh = NULL_REQ, False
+        return track(x, self.leaf.req != NULL_REQ) if x._node is self.leaf else 0
 
 
 cdef int check_role(Tensor x) except -1:
@@ -147,17 +175,19 @@ cdef int check_role(Tensor x) except -1:
     return 0
 
 
-cdef int remember_role(Tensor x, Leaf leaf, bint made, int req) except -1:
-    """Before a change of a variable's role during a trace. `made`: it has just got its accumulator."""
+cdef int remember_role(Tensor x, Leaf leaf, bint made) except -1:
+    """Before a change of a variable's role during a trace. `made`: it has just got its accumulator, whose gradient is
+    the program's own."""
     cdef Trace t = <Trace>flags().trace
     cdef RoleUndo u
+    leaf = t.outside(leaf)
     key = <size_t><void*>leaf
     if not t.is_outside(x) or key in t.roles: return 0
     u = RoleUndo.__new__(RoleUndo)
-    u.leaf, u.req, u.made = leaf, req, made
-    t.roles.add(key)
-    if made: return t.remember(key, u)             # (so that no gradient of it is remembered)
+    u.leaf, u.made = leaf, made
+    t.roles[key] = made
     t.undo.append(u)
+    if made: made_by_traces[key] = u
     return 0
 
 
@@ -190,7 +220,7 @@ def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write"
     set_leaf(self, req)
     leaf = leaf_of(self)
     if leaf is None: return self
-    touch_leaf(leaf)
+    leaf = touch_leaf(leaf)
     leaf.given, leaf.sparse = False, sparse
     if type(zeros) is GradientSlice:
         put_rows(leaf, <GradientSlice>zeros)
@@ -234,7 +264,7 @@ def drop_grad(Tensor self) -> Tensor:
     because of it. Returns the tensor."""
     cdef Leaf leaf = leaf_of(self)
     if leaf is not None:
-        touch_leaf(leaf)
+        leaf = touch_leaf(leaf)
         put_grad(leaf, None)
         leaf.incomplete = False
         set_leaf(self, NULL_REQ)
@@ -338,7 +368,7 @@ cdef int clear(Tensor t) except -1:
         ready(t)
         (<Trace>f.trace).before_write(t.buffer)
         zeros_step(f, t.buffer)
-        t.buffer.version += 1
+        raise_version(f, t.buffer)
         return 0
     if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))
     else: window(t, True)[...] = 0
@@ -355,15 +385,12 @@ def zero_grad(Tensor self) -> None:
 cpdef int clear_leaf(Leaf leaf) except -1:
     """Set the gradient of an accumulator to zeros. If no other reference to it exists, its memory is released."""
     cdef Flags* f = flags()
-    cdef bint held = False
-    if f.trace != NULL:
-        (<Trace>f.trace).remember_leaf(leaf)
-        held = (<Trace>f.trace).holds(leaf, leaf.grad)
+    leaf = touch_leaf(leaf)
     if leaf.rows is not None or (leaf.sparse and leaf.grad is not None and not leaf.given):
         put_rows(leaf, empty_slice(leaf.layout, leaf.dtype))
     elif leaf.grad is not None:
         if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
-        elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 + held or not release_as_zeros(leaf.grad):
+        elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 or not release_as_zeros(leaf.grad):
             clear(leaf.grad)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
     if f.trace == NULL: return 0
@@ -387,7 +414,7 @@ def remove_grad(Tensor self):
     """Set .grad to None and fresh_grad to False."""
     cdef Leaf leaf = leaf_of(self)
     if leaf is None or (leaf.grad is None and leaf.rows is None and not leaf.fresh and flags().trace == NULL): return
-    touch_leaf(leaf)
+    leaf = touch_leaf(leaf)
     if lists_calls() and (<Trace>flags().trace).is_outside(self): note("zero_grad", (self, "removed"))
     put_grad(leaf, None)
     leaf.given, leaf.fresh, leaf.incomplete = False, False, runs(leaf.busy)
@@ -396,7 +423,7 @@ def remove_grad(Tensor self):
 def _grad(Tensor self):
     cdef Leaf leaf = leaf_of(self)
     if leaf is None: return None
-    if leaf.grad is not None or lists_calls(): touch_leaf(leaf)     # (a program reads the .grad of the time it runs)
+    if leaf.grad is not None or lists_calls(): leaf = touch_leaf(leaf)  # (a program reads that of the time it runs)
     return leaf.grad if leaf.rows is None else leaf.rows
 
 
@@ -408,7 +435,7 @@ def _set_grad(Tensor self, value):
         if value is None: return
         raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
     if value is not None and (value is leaf.grad or value is leaf.rows): return     # (incomplete ones stay incomplete)
-    touch_leaf(leaf)
+    leaf = touch_leaf(leaf)
     if calls_of(flags()) is not None: note_assignment(self, value)
     if type(value) is GradientSlice:
         if is_result(self):
@@ -437,7 +464,7 @@ def _del_grad(Tensor self):
 
 
 def _requires_grad(Tensor self):
-    return bool(is_tracked(self))
+    return is_tracked(self) and not is_frozen(self)
 
 
 def _set_requires_grad(Tensor self, value):
@@ -447,6 +474,10 @@ def _set_requires_grad(Tensor self, value):
 def _grad_req(Tensor self):
     cdef Leaf leaf = leaf_of(self)
     return "null" if leaf is None else REQUEST_NAMES[leaf.req]
+
+
+def _version(Tensor self):
+    return version_of(self.buffer)
 
 
 def _is_leaf(Tensor self):
@@ -465,7 +496,7 @@ def _fresh_grad(Tensor self):
 def _set_fresh_grad(Tensor self, bint value):
     cdef Leaf leaf = leaf_of(self)
     if leaf is None: raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
-    touch_leaf(leaf)
+    leaf = touch_leaf(leaf)
     if calls_of(flags()) is not None: refuse_trace("an assignment to fresh_grad")
     leaf.fresh = value
     leaf_step(leaf, value)
@@ -480,6 +511,7 @@ bind_methods(
                       "it."),
     requires_grad=property(_requires_grad, _set_requires_grad,
                            doc="Whether gradients flow to or through this tensor. Assigning calls requires_grad_()."),
+    version=property(_version, doc="The number of in-place writes to this tensor's memory. Views share it."),
     grad_req=property(_grad_req, doc="How backward stores the gradient: \"write\", \"add\" or \"null\"."),
     is_leaf=property(_is_leaf, doc="Whether this tensor is not the result of a recorded operation."),
     grad_fn=property(_grad_fn, doc="The node of the operation whose result this tensor is, or None."),

@@ -12,11 +12,11 @@ def plan(f, *example, **named):
 
     f is traced: operators infer shapes and dtypes, but nothing is computed and no tensor data is allocated, so f may be
     larger than the memory. It can be a whole training step with backward and the update of a solver. Parameters,
-    gradients, versions, generators and solvers are afterwards as before, also after an error. Raises RuntimeError if f
-    needs values: item(), numpy(), a condition on a tensor, a shape that depends on values. What f makes from values,
-    such as ones(), arange() and tensor(), is allocated. The plan is higher than the call where memory depends on values
-    that f computes (bce_with_logits keeps targets of 0 and 1 as bits), and where f replaces a .grad that has a graph,
-    whose saved tensors stay."""
+    gradients, versions, generators and solvers do not change, and other threads can use them meanwhile. Raises
+    RuntimeError if f needs values: item(), numpy(), a condition on a tensor, a shape that depends on values. What f
+    makes from values, such as ones(), arange() and tensor(), is allocated. The plan is higher than the call where
+    memory depends on values that f computes (bce_with_logits keeps targets of 0 and 1 as bits), and where f replaces a
+    .grad that has a graph, whose saved tensors stay."""
     if not callable(f):
         raise TypeError(f"memory.plan takes a function and its arguments, got {described(f)}; a net has a plan() of "
                         f"its own")

@@ -18,6 +18,7 @@ from cygrad.core.graph.operator cimport (
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Leaf, Tensor, ensure_tensor, is_variable, node_of
+from cygrad.core.graph.trace cimport seen_leaf
 from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.ops.index cimport check_indices, index_tensor, place_dtype, wide_places
 from cygrad.kernels cimport embedding as kernels
@@ -376,7 +377,7 @@ cdef object read_padding(str name, padding_idx, Tensor weight):
 
 cdef bint asks_for_rows(Tensor weight) except -1:
     """Whether the gradient of `weight` was asked for with attach_grad(stype="row_sparse")."""
-    return is_variable(weight) and (<Leaf>node_of(weight)).sparse
+    return is_variable(weight) and seen_leaf(<Leaf>node_of(weight)).sparse
 
 
 def embedding(indices: Data, weight: Data, padding_idx: int | None = None, sparse: bool = False) -> Tensor:

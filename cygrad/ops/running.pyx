@@ -4,7 +4,7 @@ from cygrad.core.graph.tensor cimport Tensor, array_of, is_tracked, ready
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.interop.numpy cimport share_memory
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace
+from cygrad.core.graph.trace cimport PREPARING, Step, Trace, raise_version
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, Array, is_floating, itemsize
 
@@ -97,10 +97,9 @@ cdef int trace_move(Tensor average, Tensor var, Tensor stats, double factor) exc
     """Instead of move_running(), during a trace: prepare the call if steps are made."""
     cdef Trace t = <Trace>flags().trace
     cdef RunningStep s
-    t.before_write(average.buffer)
-    t.before_write(var.buffer)
-    average.buffer.version += 1
-    var.buffer.version += 1
+    for r in (average, var):
+        t.before_write((<Tensor>r).buffer)
+        raise_version(flags(), (<Tensor>r).buffer)
     note("running statistics", (tensor_item(average), tensor_item(var), tensor_item(stats), factor))
     if t.purpose != PREPARING: return 0
     s = RunningStep.__new__(RunningStep)

@@ -9,7 +9,9 @@ from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.gradient_slice cimport check_range
 from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of, ready
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace, leaf_step, refuse_trace
+from cygrad.core.graph.trace cimport (
+    PREPARING, Step, Trace, is_frozen, leaf_step, raise_version, refuse_trace, seen_leaf, touch_leaf,
+)
 from cygrad.core.store.buffer cimport WORKSPACE, allocate, drop
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
@@ -40,14 +42,16 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
                 raise RuntimeError(f"{what}: {name!r} was freed, by its free() or at the end of a memory.scope(); call "
                                    f"remove_parameters({name!r})")
             continue
-        leaf = <Leaf>node_of(w)
+        if tracing and is_frozen(w): continue
+        leaf = seen_leaf(<Leaf>node_of(w))
         if leaf.incomplete:
             raise RuntimeError(
                 f"{what}: the gradient of {name!r} is incomplete: a backward pass failed, or the gradient was zeroed "
                 f"or assigned by a hook, after some of its contributions had been added; call zero_grad() and run the "
                 f"backward pass again, or assign a gradient")
         if not leaf.fresh or (leaf.grad is None and leaf.rows is None): continue
-        if not tracing: data_of(w)
+        if tracing: leaf = touch_leaf(leaf)
+        else: data_of(w)
         if leaf.rows is not None:
             if refuses is not None:
                 raise TypeError(f"{what}: the gradient of {name!r} is a GradientSlice, and {refuses} takes only "
@@ -94,31 +98,30 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
     found = reached(parameters, name, refuses, &workspace_bytes)
     if updates and workspace_bytes: drop(allocate(workspace_bytes, WORKSPACE))
     for p, _ in found:
-        leaf = <Leaf>node_of(p.tensor)
+        leaf = t.seen(<Leaf>node_of(p.tensor))
         if not t.has_outside(leaf): refuse_trace(f"{name}() of a solver for a parameter that the function makes")
         if not updates and leaf.rows is not None: refuse_trace(f"{name}() of row-sparse gradients")
-        t.remember_leaf(leaf)
+        leaf = t.state_of(leaf)
         t.settle(leaf)
         if updates: t.before_write(p.tensor.buffer)
         elif leaf.grad is not None: t.before_write(leaf.grad.buffer)
     settle_others(t, parameters, found)
-    note("solver", (solver, name, arguments, [(p.tensor, gradient_item(<Leaf>node_of(p.tensor))) for p, _ in found]))
+    note("solver", (solver, name, arguments,
+                    [(p.tensor, gradient_item(t.seen(<Leaf>node_of(p.tensor)))) for p, _ in found]))
     if t.purpose == PREPARING:
         s = CallStep.__new__(CallStep)
         s.take(0, 0)
         s.name, s.function, s.arguments = name, getattr(solver, name), arguments
-        for p, _ in found:
-            leaf = <Leaf>node_of(p.tensor)
-            t.use_gradient(leaf)
+        for p, _ in found: t.use_gradient(t.seen(<Leaf>node_of(p.tensor)))
         t.emit(s)
         if not updates:
-            for p, _ in found: t.take_back(<Leaf>node_of(p.tensor))
+            for p, _ in found: t.take_back(t.seen(<Leaf>node_of(p.tensor)))
     for p, _ in found:
-        leaf = <Leaf>node_of(p.tensor)
+        leaf = t.seen(<Leaf>node_of(p.tensor))
         if updates:
-            p.tensor.buffer.version += 1
+            raise_version(flags(), p.tensor.buffer)
             leaf.fresh = False
-        elif leaf.grad is not None: leaf.grad.buffer.version += 1
+        elif leaf.grad is not None: raise_version(flags(), leaf.grad.buffer)
     return True
 
 
@@ -131,7 +134,7 @@ cdef int settle_others(Trace t, dict parameters, list found) except -1:
     for p in parameters.values():
         if id(p) in seen or not is_variable(p.tensor): continue
         leaf = <Leaf>node_of(p.tensor)
-        if <size_t><void*>leaf in t.remembered: leaf_step(leaf, False)
+        if <size_t><void*>leaf in t.twins: leaf_step(leaf, False)
         else: t.early.add(<size_t><void*>leaf)
     return 0
 

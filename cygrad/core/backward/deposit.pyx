@@ -19,7 +19,7 @@ from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
-from cygrad.core.graph.trace cimport Trace, loop_step, preparing, refuse_trace, touch_leaf, zeros_step
+from cygrad.core.graph.trace cimport Trace, loop_step, preparing, raise_version, refuse_trace, zeros_step
 from cygrad.core.interop.numpy cimport window
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, itemsize
@@ -28,12 +28,12 @@ cdef driver.Loop* add_loop = driver.find("add")
 cdef driver.Loop* copy_loop = driver.find("copy")
 
 
-cdef bint exchange(Tensor grad, Gradient* g, bint held) noexcept:
+cdef bint exchange(Tensor grad, Gradient* g) noexcept:
     """Copy `g` to `grad` by exchanging memory: if nothing else holds either memory, swap() and return True. The
     accumulator and deposit() refer to `grad`. With a third reference, another thread may be computing with the old
-    memory without the GIL, or `grad` may be the gradient of two variables. `held`: a trace has a reference too."""
+    memory without the GIL, or `grad` may be the gradient of two variables."""
     cdef Buffer* old = grad.buffer
-    if Py_REFCNT(grad) > 2 + held: return False
+    if Py_REFCNT(grad) > 2: return False
     if not is_writable(g, grad.layout) or not sole(old, grad.layout, grad.layout, g.dtype): return False
     if grad.base is not None or old.saved or g.held.buffer.parameters != old.parameters: return False
     swap(grad, g)
@@ -54,10 +54,9 @@ cdef void swap(Tensor grad, Gradient* g) noexcept:
 
 cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
     """Overwrite .grad with `g`, a DENSE or ROWS gradient, or add `g`, which is empty then. The caller holds
-    lock_grad()."""
+    lock_grad(), and has called touch_leaf()."""
     cdef Flags* f = flags()
     cdef Trace trace = <Trace>f.trace if f.trace != NULL else None
-    if trace is not None: trace.remember_leaf(leaf)
     cdef Tensor grad                                # a reference, since another thread may assign x.grad meanwhile
     cdef Tensor made = None                         # a new .grad, assigned when it is complete
     cdef Array a[3]
@@ -68,7 +67,7 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
         set_rows(&sum, <GradientSlice>leaf.rows)
         add_gradient(g, &sum)                       # (`g` stays DENSE)
     grad = leaf.grad
-    if trace is None and grad is not None and grad.buffer.flags & VIRTUAL: refuse_virtual()     # (another thread's)
+    if trace is None and grad is not None and grad.buffer.flags & VIRTUAL: refuse_virtual()     # (of a trace)
     if grad is not None and is_tracked(grad):       # it has a graph, so it must not be written to
         grad = made = None if overwrite else copy_plain(grad)
     if grad is not None and grad.buffer.flags & ZEROS:
@@ -80,7 +79,7 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
         if is_writable(g, leaf.layout): return put_grad(leaf, into_tensor(g))
         grad = made = computed(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
         overwrite = True
-    if overwrite and made is None and exchange(grad, g, trace is not None and trace.holds(leaf, grad)): return 0
+    if overwrite and made is None and exchange(grad, g): return 0
     a[0], b[0] = elements_of(g), g.held.buffer
     a[1], b[1] = elements_in(grad), grad.buffer
     if not overwrite:
@@ -91,7 +90,7 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
     else:
         trace.before_write(grad.buffer)
         loop_step(f, ".grad", <void*>loop, a, b, 2 if overwrite else 3)
-    if made is None: grad.buffer.version += 1
+    if made is None: raise_version(f, grad.buffer)
     else:
         put_grad(leaf, made)
         if overwrite: made.buffer.gradients -= 1    # fresh() and put_grad() each counted a role
@@ -117,7 +116,7 @@ cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
     else:
         if overwrite: clear(grad)
         add_rows(s, grad)
-        grad.buffer.version += 1
+        raise_version(flags(), grad.buffer)
     drop_gradient(g)
     return 0
 
@@ -159,7 +158,6 @@ cdef int clear(Tensor t) except -1:
 
 cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite) except -1:
     """The same for a TENSOR gradient: .grad becomes `t`, the sum, or a copy of `t` if its memory has other holders."""
-    touch_leaf(leaf)
     if not overwrite and leaf.rows is not None: put_grad(leaf, dense_rows(<GradientSlice>leaf.rows))
     if not overwrite and leaf.grad is not None:
         t = apply2(<Operator>late_bound.add, leaf.grad, t, None)

@@ -34,9 +34,9 @@ from cygrad.core.backward.hooks cimport (
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
 from cygrad.core.graph.running cimport begin, check_stack, end
-from cygrad.core.graph.trace cimport leaf_step
+from cygrad.core.graph.trace cimport Trace, leaf_step
 from cygrad.core.backward.turn cimport Turn, run_stages
-from cygrad.core.backward.walk cimport Entry, Target, Walk, gradients_of, has_come
+from cygrad.core.backward.walk cimport Entry, Target, Walk, gradients_of, has_come, seen_by
 
 import cygrad.core.backward.stages  # no-cython-lint: binds itself to the turn
 import cygrad.core.graph.signs  # no-cython-lint: binds itself to the buffers
@@ -99,8 +99,12 @@ cdef class Pass(Walk):
         """Write a contribution to the .grad of a variable, unless another pass has written a part: "write" does not mix
         the two. The lock comes first, since it waits for other threads, and lasts until the contribution is
         registered."""
-        cdef bint locked = lock_grad(leaf, self.number)
-        cdef bint overwrite = self.overwrites(leaf, e)
+        cdef bint locked, overwrite
+        if self.trace != NULL:
+            leaf = seen_by(self, leaf)
+            if leaf.tensor != NULL and leaf.req != NULL_REQ: leaf = (<Trace>self.trace).state_of(leaf)
+        locked = lock_grad(leaf, self.number)
+        overwrite = self.overwrites(leaf, e)
         try:
             if leaf.tensor == NULL or leaf.req == NULL_REQ or (overwrite and self.half_way(leaf)): return 0
             if g.kind == TENSOR: deposit_tensor(leaf, tensor_in(g), overwrite)
@@ -121,7 +125,7 @@ cdef class Pass(Walk):
         leaf.fresh = not leaf.incomplete and e.pending <= 1     # (1 is this contribution)
         if self.collected is not None and leaf.collected != self.collected.number:
             leaf.collected = self.collected.number
-            self.collected.leaves.append(leaf)
+            self.collected.leaves.append(leaf if self.trace == NULL else (<Trace>self.trace).outside(leaf))
         if e.pending > 1: leaf.busy = self.number
         else: self.clear_busy(leaf)
         return 0
@@ -152,7 +156,7 @@ cdef class Pass(Walk):
         for at in range(self.n):
             e = &self.entries[at]
             if (<Node>e.node).op is not None or not e.reached or not (e.pending or e.in_part): continue
-            leaf = <Leaf>e.node
+            leaf = seen_by(self, <Leaf>e.node)
             leaf.incomplete = True
             leaf.fresh = False
             self.incomplete += 1
@@ -172,7 +176,7 @@ cdef class Pass(Walk):
         """The gradient of a variable is complete: return it or store it, then call the hooks."""
         cdef Leaf leaf = <Leaf>e.node
         cdef tuple given = None
-        self.clear_busy(leaf)
+        self.clear_busy(seen_by(self, leaf))
         if not has_come(e):
             if e.reached and leaf.flags & EXTRAS: after_leaf(leaf, None, self.graph)
             return 0
@@ -342,7 +346,7 @@ cdef class Pass(Walk):
         cdef Py_ssize_t at
         for at in range(self.n):
             node = <Node>self.entries[at].node
-            if node.op is None and self.entries[at].reached: leaf_step(<Leaf>node, (<Leaf>node).fresh)
+            if node.op is None and self.entries[at].reached: leaf_step(<Leaf>node, seen_by(self, <Leaf>node).fresh)
         return 0
 
     cdef int go(self, list roots, list numbers, list gradients) except -1:
@@ -362,7 +366,7 @@ cdef class Pass(Walk):
             self.entries[at].state = node.state
             node.state = RUNNING                    # (also if it will not run: the pass uses its `mark`)
         b.walk = self
-        b.retain, b.graph, b.number, b.traced = self.retain, self.graph, self.number, f.trace != NULL
+        b.retain, b.graph, b.number, b.traced = self.retain, self.graph, self.number, self.trace != NULL
         f.recording = self.graph
         try:
             for i in range(len(roots)):
@@ -389,7 +393,7 @@ cdef class Pass(Walk):
                 for at in range(self.n):
                     node = <Node>self.entries[at].node
                     if node.op is None:
-                        self.clear_busy(<Leaf>node)
+                        self.clear_busy(seen_by(self, <Leaf>node))
                     elif node.state == RUNNING and not self.entries[at].turned:     # (else another pass may run it)
                         if not self.entries[at].runs: node.state = self.entries[at].state
                         elif self.retain: node.state = RECORDED
@@ -424,10 +428,11 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
     p.mode = mode
     p.watched = f.anomaly > 0 and f.trace == NULL
     if f.collector != NULL: p.collected = <Collected>f.collector
+    p.trace = f.trace
     p.number = begin(&alone)
     p.alone = alone
     try:
-        if not alone: p.shared_leaves = {}
+        if not alone or p.trace != NULL: p.shared_leaves = {}
         p.go(roots, numbers, gradients)
     except Exception as e:
         if p.current is not None:

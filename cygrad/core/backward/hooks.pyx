@@ -6,6 +6,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.extras cimport extras_of, give_extras
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows
 from cygrad.core.graph.tensor cimport Extras, Leaf, Node, Tensor, edge_of, output_layout
+from cygrad.core.graph.trace cimport writes_of
 from cygrad.core.backward.gradients cimport (
     DENSE, NO_GRADIENT, ROWS, Gradient, as_tensor, drop_gradient, flowing_in, set_rows, set_tensor, share_tensor,
     take_gradient,
@@ -62,13 +63,13 @@ cdef object call_watched(f, tuple args, bint graph, str what):
         for g in x if isinstance(x, tuple) else (x,):
             if isinstance(g, Tensor):
                 t = g
-                if graph or t.buffer.holders > 2: seen.append((t, t.buffer.version))    # (two: the pass and t)
+                if graph or t.buffer.holders > 2: seen.append((t, writes_of(t.buffer)))    # (two: the pass and t)
             elif type(g) is GradientSlice:
                 t = (<GradientSlice>g).values
-                if t.buffer.holders > 1: seen.append((t, t.buffer.version))
+                if t.buffer.holders > 1: seen.append((t, writes_of(t.buffer)))
     value = f(*args)
-    for t, version in seen:
-        if t.buffer.version != version:
+    for t, writes in seen:
+        if writes_of(t.buffer) != writes:
             raise InplaceError(f"{what} wrote in place to a gradient of shape {t.shape} that it shares with others; "
                                f"return a new tensor instead")
     return value

@@ -15,7 +15,7 @@ from cygrad.core.graph.operator cimport (
     WANTED_ADDED, BackwardCall, Stage, bit_of, computes, input_bit,
 )
 from cygrad.core.graph.provenance cimport check_slot
-from cygrad.core.graph.trace cimport Trace, touch_leaf
+from cygrad.core.graph.trace cimport Trace, raise_version, touch_leaf
 from cygrad.core.graph.tensor cimport (
     Edge, Leaf, Node, Tensor, edge_of, is_tracked, lock_grad, output_layout, slot_from, slots_of, sole,
 )
@@ -43,7 +43,7 @@ cdef class Turn:
         cdef Slot* s = slot_from(self.node, source)
         if s == NULL or not has_elements(s):
             refuse_unsaved(self.node)
-        if was_written(s): check_slot(self.node, s)
+        if was_written(s) or self.traced: check_slot(self.node, s)
         return elements(s)
 
     cdef void done(self, int source) noexcept:
@@ -84,7 +84,9 @@ cdef class Turn:
         cdef Leaf leaf
         if t.leaf == NULL: return False
         leaf = <Leaf>t.leaf
-        if self.traced: touch_leaf(leaf)
+        if self.traced:
+            leaf = touch_leaf(leaf)
+            t.leaf = <void*>leaf
         elif leaf.grad is not None and leaf.grad.buffer.flags & VIRTUAL: refuse_virtual()
         t.locked = lock_grad(leaf, self.number)     # this may have waited, so all is checked again
         if (leaf.grad is None or is_tracked(leaf.grad) or not leaf.grad.layout.dense or leaf.grad.buffer.saved
@@ -112,7 +114,8 @@ cdef class Turn:
     cdef void wrote(self, int i) noexcept:
         """The kernel has written the .grad that borrow_grad() lent for input i: raise its version and unlock it."""
         cdef Target* t = &self.targets[i]
-        (<Tensor>t.lent).buffer.version += 1
+        if self.traced: raise_version(flags(), (<Tensor>t.lent).buffer)
+        else: (<Tensor>t.lent).buffer.version += 1
         if t.locked: (<Leaf>t.leaf).writer = 0
         Py_DECREF(<object>t.lent)
         t.lent = NULL
@@ -184,7 +187,7 @@ cdef inline uint64_t open_call(Turn b) except? <uint64_t>-1:
         c.sources = <uint8_t*>(c.as_bits + capacity)
     c.n_kept, c.work = 0, c.y.size
     for k in range(node.n_slots):
-        if was_written(&s[k]): check_slot(node, &s[k])
+        if was_written(&s[k]) or b.traced: check_slot(node, &s[k])
         if not has_elements(&s[k]): continue
         c.kept[c.n_kept] = elements(&s[k])
         c.sources[c.n_kept] = s[k].source

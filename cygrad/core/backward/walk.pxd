@@ -1,6 +1,7 @@
 from libc.stdint cimport uint8_t, uint64_t
 
 from cygrad.core.graph.tensor cimport Edge, Leaf, Node
+from cygrad.core.graph.trace cimport Trace
 from cygrad.core.backward.deposit cimport Collected
 from cygrad.core.backward.gradients cimport NO_GRADIENT, Gradient
 from cygrad.core.backward.heap cimport Item
@@ -58,10 +59,11 @@ cdef class Walk:
     cdef bint graph             # create_graph: gradients are tensors with a graph
     cdef bint selective         # inputs were named
     cdef bint capturing         # their gradients are results
-    cdef bint alone             # no other pass runs beside this one
+    cdef bint alone             # no other pass on the same variables runs beside this one
+    cdef void* trace            # the thread's trace, or NULL. Its passes write to Twins of variables (trace.pxd)
     cdef bint watched           # detect_anomaly is on
     cdef int mode               # the train mode that the caller named, or -1
-    cdef dict shared_leaves     # leaf address -> entry, when another pass runs beside this one
+    cdef dict shared_leaves     # leaf address -> entry, if another pass may enter the same leaves, else None
     cdef list captures          # (node, output number, position) of the wanted results
     cdef set wanted             # the addresses of their nodes
     cdef str strict             # the caller's name, if every wanted input must be reachable, or None
@@ -83,3 +85,8 @@ cdef class Walk:
     cdef bint half_way(self, Leaf leaf) noexcept
     cdef Leaf direct(self, Node node, Entry* e)
     cdef Gradient* sum_of(self, Edge edge, Entry* e) noexcept
+
+
+cdef inline Leaf seen_by(Walk w, Leaf leaf):
+    """The accumulator that has the state of a variable in this pass."""
+    return leaf if w.trace == NULL else (<Trace>w.trace).seen(leaf)

@@ -14,6 +14,7 @@ from cygrad.core.graph.running cimport runs
 from cygrad.core.graph.tensor cimport (
     EXTRAS, NULL_REQ, RUNNING, WRITE, Edge, Leaf, Node, edge_of, is_tracked, output_layout,
 )
+from cygrad.core.graph.trace cimport Trace
 from cygrad.core.backward.gradients cimport Gradient, drop_gradient, is_writable
 from cygrad.core.backward.heap cimport Item
 from cygrad.core.store.buffer cimport ZEROS
@@ -43,7 +44,7 @@ cdef class Walk:
     cdef Py_ssize_t find(self, Node node) noexcept:
         """The index of the entry of `node`, or -1."""
         cdef Py_ssize_t at
-        if not self.alone and node.op is None:
+        if self.shared_leaves is not None and node.op is None:
             at = self.shared_leaves.get(<size_t><void*>node, -1)
             return at
         at = node.mark
@@ -65,7 +66,7 @@ cdef class Walk:
             if self.capacity == SMALL: memcpy(e, self.inline_, sizeof(self.inline_))
             self.entries, self.capacity = e, 4 * self.capacity
         at = self.n
-        if not self.alone and node.op is None: self.shared_leaves[<size_t><void*>node] = at
+        if self.shared_leaves is not None and node.op is None: self.shared_leaves[<size_t><void*>node] = at
         else: node.mark = at
         e = &self.entries[at]
         memset(e, 0, sizeof(Entry))
@@ -159,6 +160,7 @@ cdef class Walk:
         return 0
 
     cdef int check_leaf(self, Leaf leaf, const Entry* e) except -1:
+        leaf = seen_by(self, leaf)
         if self.graph and leaf.given and leaf.req != NULL_REQ and not e.captured:
             raise RuntimeError(f"create_graph=True would replace the gradient that was given to mark_variables for a "
                                f"variable of shape {lay.shape_tuple(leaf.layout)}; use autograd.grad, or attach_grad()")
@@ -197,13 +199,14 @@ cdef class Walk:
 
     cdef bint half_way(self, Leaf leaf) noexcept:
         """Whether another pass has written some, but not all, of its contributions to .grad."""
+        if self.trace != NULL and not (<Trace>self.trace).is_own(leaf): return False
         return leaf.busy != self.number and runs(leaf.busy)
 
     cdef Leaf direct(self, Node node, Entry* e):
         """The variable whose .grad a kernel may write directly, or None."""
         cdef Leaf leaf
         if node.op is not None or e.captured or not self.alone or node.flags & EXTRAS: return None
-        leaf = <Leaf>node
+        leaf = seen_by(self, <Leaf>node)
         if (leaf.tensor == NULL or leaf.req == NULL_REQ or leaf.grad is None or is_tracked(leaf.grad)
                 or leaf.grad.buffer.flags & ZEROS or not leaf.grad.layout.dense or leaf.grad.buffer.saved
                 or (self.half_way(leaf) and not e.reached)):

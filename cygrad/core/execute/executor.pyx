@@ -2,6 +2,7 @@
 
 from cygrad.core.graph.operator cimport OUTPUT, SIGNS_ALONE
 from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs, take_slots
+from cygrad.core.graph.trace cimport is_frozen
 from cygrad.core.graph.slots cimport OWN, Slot, claim_signs, save_buffer, save_number
 from cygrad.core.store cimport layout as lay
 from cygrad.kernels.array cimport Layout
@@ -23,6 +24,7 @@ cdef Node record(Execution* e, Operator op, const Operand* x, object attributes,
     take_edges(node, c.n_in)
     for i in range(c.n_in):
         if x[i].buffer == NULL or not (<Tensor>x[i].tensor)._tracked: continue     # (current since wanted_inputs)
+        if e.thread.trace != NULL and is_frozen(<Tensor>x[i].tensor): continue
         set_edge(node, i, (<Tensor>x[i].tensor)._node, (<Tensor>x[i].tensor)._output_nr)
     if mask:
         rest = mask

@@ -1,3 +1,5 @@
+from libc.stdint cimport uint64_t
+
 from cygrad.core.execute.executor cimport Execution
 from cygrad.core.execute.operands cimport Operand
 from cygrad.core.graph.operator cimport N_INLINE, Call, Operator
@@ -20,3 +22,4 @@ cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attri
 cdef tuple note_inputs(Execution* e, const Operand* x)
 cdef int note_call(Execution* e, Operator op, tuple inputs, object attributes, Node node, Tensor target) except -1
 cdef int refuse_shape(Operator op) except -1
+cdef int drop_frozen(const Operand* x, int n, uint64_t* wanted) except -1

@@ -3,9 +3,10 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 
 from cygrad.core.execute.executor cimport LARGE_WORK
+from cygrad.core.graph.operator cimport input_bit
 from cygrad.core.graph.tensor cimport is_tracked
 from cygrad.core.graph.calls cimport item_of, tensor_item
-from cygrad.core.graph.trace cimport PREPARING, Trace, refuse_trace
+from cygrad.core.graph.trace cimport PREPARING, Trace, is_frozen, refuse_trace
 from cygrad.core.store.buffer cimport VIRTUAL, WORKSPACE, allocate, drop, hold
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport is_floating, itemsize
@@ -42,6 +43,16 @@ cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attri
         c.workspace = e.workspace.data
     if t.purpose != PREPARING: return 0
     return t.emit(prepare(e, op, x, attributes, target, t))
+
+
+cdef int drop_frozen(const Operand* x, int n, uint64_t* wanted) except -1:
+    """During a trace: remove the variables that the program has frozen from a mask of tracked inputs."""
+    cdef int i
+    wanted[0] = 0
+    for i in range(n):
+        if x[i].buffer == NULL or not (<Tensor>x[i].tensor)._tracked: continue      # (current since wanted_inputs)
+        if not is_frozen(<Tensor>x[i].tensor): wanted[0] |= input_bit(i)
+    return 0
 
 
 cdef tuple note_inputs(Execution* e, const Operand* x):

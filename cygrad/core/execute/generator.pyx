@@ -2,7 +2,7 @@
 the same key and counter give the same numbers again.
 
 A draw advances the counter by the blocks that it takes. It holds the GIL, so two threads never take the same block. The
-counter advances after the last allocation of the draw."""
+counter advances after the last allocation of the draw. The draws of a trace advance a Position instead."""
 
 cimport cython
 
@@ -22,7 +22,6 @@ from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.construct cimport computed, fresh, view_of
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.undo cimport Undo
 from cygrad.core.graph.trace cimport PREPARING, Step, Trace, preparing, refuse_trace
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport laws
@@ -40,34 +39,42 @@ cdef object MASK = (1 << 64) - 1
 FIRST = ("integers", "gamma", "poisson")            # a single number is a parameter, which has no default
 
 
-cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
-    """Take the next `blocks` blocks. Returns the number of the first."""
-    cdef uint64_t first = g.counter
-    cdef Flags* f = flags()
-    if f.trace != NULL:
-        if (<Trace>f.trace).purpose == PREPARING: refuse_trace("drawing these random numbers")
-        remember_generator(g)
-    g.counter += blocks
-    return first
-
-
-cdef class GeneratorUndo(Undo):
+cdef class Position:
+    """The key and the counter of a generator, as a trace sees them."""
     cdef Generator generator
     cdef uint64_t key, counter
 
-    cdef int restore(self) except -1:
-        self.generator.key, self.generator.counter = self.key, self.counter
-        return 0
 
-
-cdef int remember_generator(Generator g) except -1:
-    """Before a draw during a trace, whose end restores the state."""
+cdef Position position_of(Generator g):
+    """The position of `g` in this thread's trace."""
     cdef Trace t = <Trace>flags().trace
-    cdef GeneratorUndo u
-    if <size_t><void*>g in t.remembered: return 0
-    u = GeneratorUndo.__new__(GeneratorUndo)
-    u.generator, u.key, u.counter = g, g.key, g.counter
-    return t.remember(<size_t><void*>g, u)
+    cdef Position p
+    found = t.positions.get(<size_t><void*>g)
+    if found is not None: return found
+    p = Position.__new__(Position)
+    p.generator, p.key, p.counter = g, g.key, g.counter
+    t.positions[<size_t><void*>g] = p
+    return p
+
+
+cdef uint64_t key_of(Generator g) except? 0:
+    return g.key if flags().trace == NULL else position_of(g).key
+
+
+cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
+    """Take the next `blocks` blocks. Returns the number of the first."""
+    cdef uint64_t first
+    cdef Flags* f = flags()
+    cdef Position p
+    if f.trace == NULL:
+        first = g.counter
+        g.counter += blocks
+        return first
+    if (<Trace>f.trace).purpose == PREPARING: refuse_trace("drawing these random numbers")
+    p = position_of(g)
+    first = p.counter
+    p.counter += blocks
+    return first
 
 
 cdef class DrawStep(Step):
@@ -90,13 +97,14 @@ cdef int draw_for(Generator g, uint64_t blocks, object attributes, uint64_t* key
     an operator's attributes. A program takes blocks again whenever it runs."""
     cdef Trace t = preparing(flags())
     cdef DrawStep s
-    key[0] = g.key
+    cdef Position p
+    key[0] = key_of(g)
     if t is None:
         at[0] = draw(g, blocks)
         return 0
-    remember_generator(g)
-    at[0] = g.counter
-    g.counter += blocks
+    p = position_of(g)
+    at[0] = p.counter
+    p.counter += blocks
     note("draw", (g, attributes))
     s = DrawStep.__new__(DrawStep)
     s.take(0, 0)
@@ -122,8 +130,7 @@ cdef int trace_sample(Generator g, int law, Tensor t, double a, double b, double
     """Instead of sample(), during a trace: advance the counter, and prepare the call if steps are made."""
     cdef Trace trace = preparing(flags())
     cdef SampleStep s
-    remember_generator(g)
-    g.counter += kernel.blocks_of(law, t.dtype, t.layout.size)
+    position_of(g).counter += kernel.blocks_of(law, t.dtype, t.layout.size)
     if trace is None: return 0
     s = SampleStep.__new__(SampleStep)
     s.take(1, 0)
@@ -137,7 +144,12 @@ cdef int trace_sample(Generator g, int law, Tensor t, double a, double b, double
 
 cdef void give_back(Generator g, uint64_t first, uint64_t blocks) noexcept:
     """Undo a draw whose numbers were not used, unless there was another draw since."""
-    if g.counter == first + blocks: g.counter = first
+    cdef Position p
+    if flags().trace == NULL:
+        if g.counter == first + blocks: g.counter = first
+        return
+    p = position_of(g)
+    if p.counter == first + blocks: p.counter = first
 
 
 cdef Generator given_or_default(generator):
@@ -247,7 +259,7 @@ cdef int check_counts(Sampling s, dtype) except -1:
 
 cdef Tensor sampled(Generator g, str name, int form, shape, int dtype, dict parameters):
     cdef Sampling s = plan(name, <laws.Form>form, shape, dtype, parameters)
-    return s.run(g.key, draw(g, s.blocks))
+    return s.run(key_of(g), draw(g, s.blocks))
 
 
 cdef int take_rows(Tensor x, Tensor y, Tensor indices, int axis) except -1:
@@ -268,12 +280,13 @@ cdef int choose(Generator g, Py_ssize_t n, Tensor order, bint replace, Tensor p,
     cdef Array a[2]
     cdef double* w
     if replace and sums is None:
-        kernel.integers(g.key, draw(g, k), 0, max(n - 1, 0), k, <uint64_t*>order.buffer.data)
+        kernel.integers(key_of(g), draw(g, k), 0, max(n - 1, 0), k, <uint64_t*>order.buffer.data)
     elif replace:
-        laws.categories(g.key, draw(g, (k + 1) // 2), <double*>sums.buffer.data, 1, n, k, <int64_t*>order.buffer.data)
+        laws.categories(key_of(g), draw(g, (k + 1) // 2), <double*>sums.buffer.data, 1, n, k,
+                        <int64_t*>order.buffer.data)
     elif sums is None:
         all = fresh(lay.from_shape(n), INT64, OTHER)
-        kernel.permute(g.key, draw(g, n), n, <uint64_t*>all.buffer.data)
+        kernel.permute(key_of(g), draw(g, n), n, <uint64_t*>all.buffer.data)
         window(order, True)[...] = window(all, False)[:k]
     else:
         if <Py_ssize_t>np.count_nonzero(window(p, False)) < k:
@@ -281,7 +294,7 @@ cdef int choose(Generator g, Py_ssize_t n, Tensor order, bint replace, Tensor p,
         w = <double*>sums.buffer.data               # the sums are not needed any more
         a[0], a[1] = array_of(sums), array_of(order)
         room = fresh(lay.from_shape(order_room(&a[0], 0, False)), BOOL, OTHER)
-        laws.race(g.key, draw(g, (n + 1) // 2), <double*>p.buffer.data, n, w)
+        laws.race(key_of(g), draw(g, (n + 1) // 2), <double*>p.buffer.data, n, w)
         sort_order(&a[0], 0, False, NULL, &a[1], False, room.buffer.data)
     return 0
 
@@ -303,25 +316,32 @@ cdef class Generator:
     @property
     def state(self):
         """The pair (key, counter): the seed, and the number of 128-bit blocks that have been drawn."""
-        return self.key, self.counter
+        cdef Position p
+        if flags().trace == NULL: return self.key, self.counter
+        p = position_of(self)
+        return p.key, p.counter
 
     @state.setter
     def state(self, value):
         if not isinstance(value, (tuple, list)) or len(value) != 2:
             raise TypeError(f"a generator's state must be a pair (key, counter), got {described(value)}")
+        cdef Position p
         key, counter = read_bits(value[0], "the key"), read_bits(value[1], "the counter")
         if preparing(flags()) is not None: refuse_trace("setting the state of a random generator")
-        if flags().trace != NULL: remember_generator(self)
-        self.key, self.counter = key, counter
+        if flags().trace == NULL: self.key, self.counter = key, counter
+        else:
+            p = position_of(self)
+            p.key, p.counter = key, counter
 
     def __setstate__(self, state):
         self.state = state
 
     def __reduce__(self):
-        return load_generator, (self.key, self.counter)
+        return load_generator, self.state
 
     def __repr__(self):
-        return f"<generator of key {self.key} at counter {self.counter}>"
+        key, counter = self.state
+        return f"<generator of key {key} at counter {counter}>"
 
     def normal(self, *given, loc=None, scale=None, shape=None, size=None, dtype=None):
         """normal(shape, loc=0.0, scale=1.0), or in NumPy's order normal(loc, scale, shape): samples of a normal
@@ -390,7 +410,8 @@ cdef class Generator:
         wide = y
         if number != INT64 and number != UINT64: wide = fresh(lay.incref(y.layout), INT64, OTHER)
         first = draw(self, y.layout.size)
-        kernel.integers(self.key, first, minimum & MASK, maximum - minimum, y.layout.size, <uint64_t*>wide.buffer.data)
+        kernel.integers(key_of(self), first, minimum & MASK, maximum - minimum, y.layout.size,
+                        <uint64_t*>wide.buffer.data)
         if wide is not y: np.copyto(window(y, True), window(wide, False), casting="unsafe")
         return y
 
@@ -412,7 +433,7 @@ cdef class Generator:
             x = rows.layout.shape[0]
         order = fresh(lay.from_shape(x), INT64, OTHER)
         first = draw(self, x)
-        kernel.permute(self.key, first, order.layout.size, <uint64_t*>order.buffer.data)
+        kernel.permute(key_of(self), first, order.layout.size, <uint64_t*>order.buffer.data)
         if rows is None: return order
         take_rows(rows, y, order, 0)
         return y
@@ -434,7 +455,7 @@ cdef class Generator:
         order = fresh(lay.from_shape(t.layout.shape[d]), INT64, OTHER)
         first = draw(self, order.layout.size)
         try:
-            kernel.permute(self.key, first, order.layout.size, <uint64_t*>order.buffer.data)
+            kernel.permute(key_of(self), first, order.layout.size, <uint64_t*>order.buffer.data)
             take_rows(t, y, order, d)
             t.copy_(y)
         except:
@@ -485,7 +506,7 @@ cdef class Generator:
         dimensions has its own probabilities. `shape` is that of the result and ends with these dimensions (None: no
         more). Draws by the cumulative sums of each row in float64. Raises ValueError for rows without a sum."""
         cdef Tensor sums, y
-        cdef uint64_t first
+        cdef uint64_t first, key
         cdef Py_ssize_t k
         if (logits is None) == (probs is None): raise TypeError("categorical: pass logits or probs, one of them")
         if size is not None:
@@ -501,8 +522,9 @@ cdef class Generator:
         if y.layout.size == 0: return y
         k = sums.layout.shape[sums.layout.ndim - 1]
         first = draw(self, (y.layout.size + 1) // 2)
+        key = key_of(self)
         with nogil:
-            laws.categories(self.key, first, <double*>sums.buffer.data, sums.layout.size // k, k, y.layout.size,
+            laws.categories(key, first, <double*>sums.buffer.data, sums.layout.size // k, k, y.layout.size,
                             <int64_t*>y.buffer.data)
         return y
 
@@ -543,7 +565,7 @@ cdef class Generator:
         s = plan("poisson", laws.POISSON, shape, INT64, {"lam": lam})
         if not is_floating(number): check_counts(s, DTYPES[number])
         if number != INT64: y = fresh(lay.incref(s.y.layout), number, OTHER)
-        s.run(self.key, draw(self, s.blocks))
+        s.run(key_of(self), draw(self, s.blocks))
         if y is None: return s.y
         np.copyto(window(y, True), window(s.y, False), casting="unsafe")
         return y

@@ -7,7 +7,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
-from cygrad.core.execute.forward cimport note_call, note_inputs, trace_forward
+from cygrad.core.execute.forward cimport drop_frozen, note_call, note_inputs, trace_forward
 from cygrad.core.execute.nans cimport FORWARD, reads_nan, refuse_nan
 from cygrad.core.execute.operands cimport (
     Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
@@ -24,7 +24,7 @@ from cygrad.core.graph.tensor cimport (
     NULL_REQ, Leaf, Node, Tensor, array_of, attach, current, is_result, is_variable, ready, slots_of,
 )
 from cygrad.core.graph.calls cimport calls_of
-from cygrad.core.graph.trace cimport Trace, refuse_trace
+from cygrad.core.graph.trace cimport Trace, is_frozen, raise_version, refuse_trace, seen_leaf
 from cygrad.core.graph.views cimport check_place, put_node, written
 from cygrad.core.late_bound cimport apply_inplace_t, late_bound
 from cygrad.core.store cimport layout as lay
@@ -53,6 +53,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         check_writable(target, f)
         if op.promotes: _alive = prepare(op, x, n)
         if f.recording: wanted_inputs(x, n, &wanted)
+        if f.trace != NULL and wanted: drop_frozen(x, n, &wanted)
         if wanted: check_family(target, n_on(x, n, target))
         set_operands(&e, x, n, wanted)
         infer(&e, op)
@@ -68,7 +69,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         if f.anomaly >= FORWARD and f.trace == NULL: had_nan = reads_nan(&e)
         if f.trace == NULL: compute(&e, op)
         else: trace_forward(&e, op, x, attributes, target)
-        target.buffer.version += 1
+        raise_version(f, target.buffer)
         if f.anomaly: remember_write(target.buffer)
         if node is not None:
             update_saved(node, target)
@@ -171,7 +172,7 @@ cdef int check_family(Tensor t, int held) except -1:
 
 
 cdef int check_trace(Tensor t, Flags* f, uint64_t wanted) except -1:
-    """Before a write during a trace. Its end restores the versions of outside tensors, but not their graphs."""
+    """Before a write during a trace, which cannot give a place in its graph to a tensor that others see."""
     if wanted and not t.buffer.flags & VIRTUAL:
         refuse_trace(f"a recorded write to a tensor of shape {t.shape} from outside")
     return (<Trace>f.trace).before_write(t.buffer)
@@ -179,9 +180,9 @@ cdef int check_trace(Tensor t, Flags* f, uint64_t wanted) except -1:
 
 cdef bint on_leaf(Tensor t) except -1:
     """Whether `t` shares the memory of a variable, or is a view of a tensor that was a variable."""
-    if t.buffer.parameters: return True
+    if t.buffer.parameters: return not is_frozen(t)
     if not t.view or not t._tracked or t.base.node is None or t.base.node.op is not None: return False
-    return (<Leaf>t.base.node).req != NULL_REQ
+    return seen_leaf(<Leaf>t.base.node).req != NULL_REQ
 
 
 cdef bint given(Tensor t, tuple inputs) noexcept:

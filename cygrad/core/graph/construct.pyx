@@ -3,7 +3,7 @@
 from cygrad.core.store cimport layout as lay
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.tensor cimport fill, ready, shell, sole
-from cygrad.core.graph.trace cimport Trace, gather_step
+from cygrad.core.graph.trace cimport Trace, gather_step, raise_version
 from cygrad.core.store.buffer cimport OTHER, READONLY, VIRTUAL, WATCHED, ZEROS, allocate_for, drop, hold, zeros
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, itemsize
@@ -70,7 +70,7 @@ cdef bint release_as_zeros(Tensor t) noexcept:
     cdef Buffer* old = t.buffer
     cdef Buffer* b
     if old.flags & ZEROS:
-        old.version += 1
+        raise_version(flags(), old)
         return True
     if not sole(old, t.layout, t.layout, t.dtype) or t.layout.size == 0: return False
     if old.saved or old.parameters or old.optimizer or old.leases or old.flags & (READONLY | WATCHED): return False

@@ -414,7 +414,7 @@ cdef int trace_put(Leaf leaf, GradientSlice s) except -1:
         s = new_slice(dense_copy(s.indices), dense_copy(s.values), s.layout)
     step = PutStep.__new__(PutStep)
     step.take(2, 2)
-    step.name, step.leaf, step.i, step.v = ".grad", leaf, address(s.indices), address(s.values)
+    step.name, step.leaf, step.i, step.v = ".grad", t.outside(leaf), address(s.indices), address(s.values)
     step.hold(step.i.layout)
     step.hold(step.v.layout)
     if s.values.layout.size:

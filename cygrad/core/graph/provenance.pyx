@@ -6,10 +6,11 @@ from libc.stdint cimport uint32_t
 from cygrad.core.graph.extras cimport extras_of, give_extras
 from cygrad.core.graph.slots cimport Slot, buffer_in, was_written
 from cygrad.core.graph.tensor cimport EXTRAS, Node
+from cygrad.core.graph.trace cimport Trace, version_of
 from cygrad.core.source cimport where
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport VIRTUAL, Buffer, refuse_virtual
-from cygrad.core.thread_state cimport flags
+from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Layout
 
 from cygrad.core.errors import InplaceError
@@ -42,7 +43,13 @@ cdef int remember_write(const Buffer* b) except -1:
 
 cdef int check_slot(Node node, const Slot* s) except -1:
     """Raise InplaceError if the buffer of a slot was written after it was saved."""
-    return raise_rewritten_at(node, s.layout, s.version, buffer_in(s)) if was_written(s) else 0
+    cdef Flags* f = flags()
+    cdef Buffer* b = buffer_in(s)
+    cdef bint written
+    if b == NULL: return 0
+    if f.trace == NULL: written = was_written(s)
+    else: written = (<Trace>f.trace).wrote_since(node, s, b)
+    return raise_rewritten_at(node, s.layout, s.version, b) if written else 0
 
 
 cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1:
@@ -54,5 +61,5 @@ cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buf
     gradient = " (backward itself writes to a variable's .grad: use a copy() of it)" if b.gradients else ""
     raise InplaceError(
         f"{node.name()}{recorded} saved a tensor of shape {lay.shape_tuple(l)} for backward at version {kept}, but it "
-        f"has been written in place since{written} and is at version {b.version}; write to a copy(), or compute what "
-        f"uses it before the write{gradient}")
+        f"has been written in place since{written} and is at version {version_of(b)}; write to a copy(), or compute "
+        f"what uses it before the write{gradient}")

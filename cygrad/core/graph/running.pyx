@@ -3,7 +3,7 @@ threads."""
 
 import os
 
-from cygrad.core.thread_state cimport flags
+from cygrad.core.thread_state cimport Flags, flags
 
 cdef extern from "cygrad/platform.h":
     size_t cg_stack_left()
@@ -13,14 +13,17 @@ cdef enum:
 
 cdef uint64_t last = 0, first = 1
 cdef int count = 0              # running passes, nested and in other threads
+cdef int traced = 0             # those among them that a trace makes: they write to no .grad that other passes see
 
 
 cdef uint64_t begin(bint* alone) noexcept:
-    """Begin a pass. Returns its number; `alone` becomes whether no other pass runs."""
-    global last, count
-    alone[0] = count == 0
+    """Begin a pass. Returns its number; `alone` becomes whether no other pass runs on variables that it sees."""
+    global last, count, traced
+    cdef Flags* f = flags()
+    alone[0] = (count == traced) if f.trace == NULL else (traced == 0)
+    traced += f.trace != NULL
     count += 1
-    flags().passes += 1
+    f.passes += 1
     last += 1
     return last
 
@@ -36,9 +39,11 @@ cdef int check_stack() except -1:
 
 cdef void end() noexcept:
     """End a pass of this thread."""
-    global count
+    global count, traced
+    cdef Flags* f = flags()
+    traced -= f.trace != NULL
     count -= 1
-    flags().passes -= 1
+    f.passes -= 1
 
 
 cdef bint any_runs() noexcept:
@@ -52,9 +57,10 @@ cdef bint runs(uint64_t number) noexcept:
 
 
 def _after_fork():
-    global first, count
+    global first, count, traced
     first = last + 1
     count = flags().passes                          # passes of other threads do not run in the child
+    if flags().trace == NULL: traced = 0
 
 
 if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)

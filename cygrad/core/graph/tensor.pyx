@@ -236,11 +236,6 @@ cdef class Tensor:
         """The bytes of the elements: size times itemsize, for views too."""
         return self.layout.size * itemsize(self.dtype)
 
-    @property
-    def version(self):
-        """The number of in-place writes to this tensor's memory. Views share it."""
-        return self.buffer.version
-
     def __getbuffer__(self, Py_buffer* view, int wanted): late_bound.lend_buffer(self, view, wanted)
 
     def __len__(self):

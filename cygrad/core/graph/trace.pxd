@@ -1,14 +1,21 @@
 """Traces: a program runs without its kernels, in virtual memory.
 
 While a thread has a trace, operators infer shapes and dtypes, but nothing is computed. Results, workspaces and
-gradients are virtual buffers: they have addresses and are counted, but have no memory. So the trace shows what the
-program would allocate and when. A trace that is PREPARING also makes a Step for each kernel call: the call with its
-arguments, whose addresses are set later, when the virtual buffers have places in an arena (core/execute/program.pyx).
+gradients are virtual buffers: they have addresses, but no memory. So a profile of the trace shows what the program
+would allocate and when. A trace that is PREPARING also makes a Step for each kernel call: the call with its arguments,
+whose addresses are set later, when the virtual buffers have places in an arena (core/execute/program.pyx).
 
-When the trace ends, everything outside is as before: gradients, versions, generators, counters."""
+A trace changes nothing outside, so other threads work on meanwhile. The gradient of a variable has a Twin, which the
+thread of the trace sees in its place; a generator has a Position; a write to other memory does not raise its version,
+and the trace counts it. Virtual memory does not count in memory.stats(). What remains visible until the trace ends: a
+plan may make a tensor from outside a variable, which other threads then record too."""
 
-from cygrad.core.graph.tensor cimport Leaf, Tensor
-from cygrad.core.store.buffer cimport Buffer, Life
+from libc.stdint cimport uint32_t, uint64_t
+
+from cygrad.core.graph.slots cimport Slot
+from cygrad.core.graph.tensor cimport Leaf, Node, Tensor
+from cygrad.core.graph.undo cimport Twin, Undo
+from cygrad.core.store.buffer cimport VIRTUAL, Buffer, Life
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, Layout
 
@@ -64,24 +71,37 @@ cdef class LeafStep(Step):
     cdef bint fresh, none       # none: .grad becomes None
 
 
+cdef class Written:
+    """Memory from outside that a trace writes to."""
+    cdef Tensor tensor      # on all of it
+    cdef uint32_t version   # before the first of them
+    cdef uint32_t writes    # their number
+    cdef uint64_t last      # the place of the last of them in the order of Node.seq
+
+
 cdef class Trace:
     cdef readonly int purpose
+    cdef uint64_t first                 # nodes with a smaller `seq` existed before
     cdef int clock
     cdef Life** lives
     cdef int n_lives, capacity
     cdef list steps, storages
     cdef dict storage_of                # address of a real buffer, or of a Leaf -> number of a storage
-    cdef dict remembered                # address of what is to be restored -> its Undo
+    cdef dict twins                     # address of a Leaf from outside, or of Twin.state -> its Twin
+    cdef dict shared                    # address of a buffer -> the stand-in of a gradient that has other references
+    cdef dict written                   # address of a real buffer -> its Written
+    cdef dict positions                 # address of a generator -> its Position (core/execute/generator.pyx)
     cdef list undo                      # in order
-    cdef list replaced                  # the LeafUndos whose old gradients may be released early
-    cdef dict of_none                   # address of a Leaf whose .grad was None -> number of the life of its zeros
-    cdef dict empty_rows                # address of a Leaf -> the step that gives it a GradientSlice without rows
-    cdef set with_rows                  # addresses of Leafs that a step gives a GradientSlice
+    cdef dict of_none                   # address of a Twin.state that had no .grad -> number of the life of its zeros
+    cdef dict empty_rows                # address of a Twin.state -> the step that gives it a GradientSlice without rows
+    cdef set with_rows                  # addresses of Twin.states that a step gives a GradientSlice
     cdef object source                  # where the program is, as set_source() says
     cdef int split                      # the step before which the program can stop, or -1
     cdef list inside                    # the Leafs of variables that the program has made and that have gradients
     cdef set early                      # addresses of Leafs of solvers that were called before a pass reached them
-    cdef set roles                      # addresses of Leafs whose grad_req has changed
+    cdef dict roles                     # address of a Leaf whose grad_req has changed -> whether the program made it
+    cdef list collected                 # the accumulators of the thread's open GradientCollector
+    cdef Py_ssize_t n_collected         # their number before
     cdef list calls                     # what operators were called, for a net; None: not wanted
     cdef bint lists                     # `calls` is wanted (it is None during a backward pass)
     cdef bint formulas                  # `calls` also has what the formulas of a backward pass execute
@@ -90,7 +110,6 @@ cdef class Trace:
     cdef void* write                    # run_into() of core/execute/inplace.pyx, which that calls
     cdef int recording, training        # the thread's flags before
     cdef void* pack                     # the thread's saved_tensors_hooks before
-    cdef size_t peak, earlier_peak      # of the memory, before
 
     cdef Life* new_life(self, size_t nbytes) except NULL
     cdef void use(self, const Buffer* b) noexcept
@@ -100,12 +119,16 @@ cdef class Trace:
     cdef int storage_on(self, Buffer* b) except -1
     cdef int gradient_storage(self, Leaf leaf) except -1
     cdef int emit(self, Step s) except -1
-    cdef int remember_leaf(self, Leaf leaf) except -1
-    cdef int remember_version(self, Buffer* b) except -1
-    cdef int remember(self, object key, object undo) except -1
+    cdef Leaf seen(self, Leaf leaf)
+    cdef Leaf outside(self, Leaf leaf)
+    cdef Leaf state_of(self, Leaf leaf)
+    cdef bint is_own(self, Leaf leaf)
+    cdef Tensor stand_in(self, Twin u, Tensor t, bint shared, int number)
+    cdef object rows_stand_in(self, Twin u, rows)
+    cdef Written written_on(self, Buffer* b)
+    cdef bint wrote_since(self, Node node, const Slot* s, Buffer* b) except -1
     cdef int stand_for_none(self, Leaf leaf, int number) except -1
     cdef int settle(self, Leaf leaf) except -1
-    cdef bint holds(self, Leaf leaf, Tensor grad)
     cdef bint is_outside(self, Tensor x)
     cdef bint has_outside(self, Leaf leaf)
     cdef int constant_made(self, Tensor t) except -1
@@ -125,11 +148,21 @@ cdef int loop_step(Flags* f, str name, void* loop, Array* a, Buffer** b, int n) 
 cdef int gather_step(Flags* f, str name, const Array* x, Buffer* source, Buffer* target) except -1
 cdef int zeros_step(Flags* f, Buffer* b) except -1
 cdef int leaf_step(Leaf leaf, bint fresh) except -1
-cdef int touch_leaf(Leaf leaf) except -1
+cdef Leaf touch_leaf(Leaf leaf)
+cdef Leaf seen_leaf(Leaf leaf)
+cdef bint is_frozen(Tensor x) except -1
+cdef uint32_t version_of(const Buffer* b)
+cdef uint32_t writes_of(const Buffer* b)
 cdef bint lists_calls() noexcept
 
 
 cdef bint has_values(const Array* a) noexcept nogil
+
+
+cdef inline void raise_version(const Flags* f, Buffer* b) noexcept:
+    """Register a write to `b`. A trace has done so before, by before_write(), and raises the version of its own memory
+    only."""
+    if f.trace == NULL or b.flags & VIRTUAL: b.version += 1
 
 
 cdef inline Trace preparing(const Flags* f):

@@ -1,17 +1,18 @@
-"""Traces (trace.pxd): virtual memory, the steps of a program, and restoring what a traced program has changed."""
+"""Traces (trace.pxd): virtual memory, the steps of a program, and what stands for the memory outside."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
+from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
-from cygrad.core.graph.tensor cimport fill, put_grad, shell
-from cygrad.core.graph.undo cimport LeafUndo, Undo, VersionUndo
+from cygrad.core.graph.tensor cimport (
+    NULL_REQ, PyObject_GC_Track, attach, fill, is_tracked, next_number, put_grad, shell,
+)
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
-    EXTERNAL, OTHER, VIRTUAL, ZEROS, counters, earlier_peak, forget_virtual, make, make_virtual, new_virtual,
-    restore_peaks, set_aside, set_tracing, zeros,
+    EXTERNAL, OTHER, ZEROS, forget_virtual, make, make_virtual, new_virtual, set_aside, set_tracing, zeros,
 )
 from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.kernels cimport driver
@@ -20,6 +21,10 @@ from cygrad.kernels.driver cimport gather
 
 import os
 from threading import Lock
+from weakref import ref
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*)
 
 cdef enum:
     LARGE = 32768           # elements, as LARGE_WORK of core/execute/executor.pxd
@@ -27,7 +32,7 @@ cdef enum:
 cdef driver.Loop* copy_loop = driver.find("copy")
 cdef uintptr_t FIRST_ADDRESS = <uintptr_t>1 << 55   # of virtual memory. No system maps memory there.
 cdef uintptr_t cursor = FIRST_ADDRESS
-cdef object lock = Lock()           # of the only open trace: traces set aside gradients that threads may share
+cdef object lock = Lock()           # of the only open trace
 
 
 cdef int refuse_trace(str action) except -1:
@@ -58,6 +63,10 @@ cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
 
 cdef class Storage:
     """Memory outside the arena."""
+
+
+cdef class Written:
+    """Writes to memory from outside."""
 
 
 cdef class Step:
@@ -115,9 +124,7 @@ cdef class Trace:
         """A life of `nbytes` from now on, at new addresses."""
         cdef Life* life
         cdef Life** lives
-        cdef LeafUndo u
         global cursor
-        for u in self.replaced: u.release_if_unused()
         if self.n_lives == self.capacity:
             lives = <Life**>PyMem_Realloc(self.lives, (2 * self.capacity + 64) * sizeof(Life*))
             if lives == NULL: raise MemoryError("no memory for a trace")
@@ -173,60 +180,110 @@ cdef class Trace:
 
     cdef int gradient_storage(self, Leaf leaf) except -1:
         """The number of the storage of a variable's .grad."""
+        leaf = self.outside(leaf)
         found = self.storage_of.get(<size_t><void*>leaf)
         return self.new_storage(GRADIENT, None, leaf, <size_t><void*>leaf) if found is None else found
 
     # ---- what is outside
 
-    cdef int remember(self, object key, object undo) except -1:
-        self.remembered[key] = undo
-        self.undo.append(undo)
-        return 0
+    cdef Leaf seen(self, Leaf leaf):
+        """The accumulator of a variable as the program sees it: Twin.state, if the program has changed it."""
+        found = self.twins.get(<size_t><void*>leaf)
+        return leaf if found is None else (<Twin>found).state
 
-    cdef int remember_version(self, Buffer* b) except -1:
-        """Call this before a write to a buffer. A real one gets its version back at the end."""
-        cdef VersionUndo u
-        if b.flags & VIRTUAL or <size_t>b in self.remembered: return 0
-        u = VersionUndo.__new__(VersionUndo)
-        u.tensor = on_buffer(b, lay.SCALAR, 0)
-        u.version = b.version
-        return self.remember(<size_t>b, u)
+    cdef Leaf outside(self, Leaf leaf):
+        """The accumulator that `leaf`, which may be a Twin.state, stands for."""
+        found = self.twins.get(<size_t><void*>leaf)
+        return leaf if found is None else (<Twin>found).leaf
 
-    cdef int remember_leaf(self, Leaf leaf) except -1:
-        """Call this before a change of a variable's gradient."""
-        cdef LeafUndo u
-        cdef Tensor grad = leaf.grad
-        cdef Buffer* b
-        cdef Buffer* stand_in
-        cdef Life* life
+    cdef bint is_own(self, Leaf leaf):
+        """Whether an accumulator is not shared with other threads."""
+        return <size_t><void*>leaf in self.twins or not self.has_outside(leaf)
+
+    cdef Leaf state_of(self, Leaf leaf):
+        """The accumulator that the program may change in the place of `leaf`."""
+        cdef Twin u
+        cdef Leaf state
+        cdef Tensor grad
         cdef int number = -1
+        found = self.twins.get(<size_t><void*>leaf)
+        if found is not None: return (<Twin>found).state
         if not self.has_outside(leaf):
             if self.lists and leaf not in self.inside: self.inside.append(leaf)
-            return 0
-        if <size_t><void*>leaf in self.remembered: return 0
-        u = LeafUndo.__new__(LeafUndo)
-        u.leaf, u.grad, u.rows, u.fresh, u.incomplete = leaf, grad, leaf.rows, leaf.fresh, leaf.incomplete
-        u.given, u.collected = leaf.given, leaf.collected
+            return leaf
+        u, state = Twin.__new__(Twin), Leaf.__new__(Leaf)
+        PyObject_GC_Track(<PyObject*>state)
+        state.layout, state.n_out, state.dtype, state.tensor = lay.incref(leaf.layout), 1, leaf.dtype, leaf.tensor
+        u.leaf, u.state, u.tensor, u.aside = leaf, state, <Tensor>leaf.tensor, []
         if self.purpose == PREPARING: number = self.gradient_storage(leaf)
-        if grad is not None:
-            b = grad.buffer
-            if b.holders == 1 and not b.flags & (EXTERNAL | VIRTUAL):
-                if b.flags & ZEROS and number < 0: stand_in = zeros(<size_t>b.home, b.category)
-                else:
-                    life = self.new_life(<size_t>b.home if b.flags & ZEROS else b.nbytes)
-                    life.storage = number
-                    if not b.flags & ZEROS: set_aside(b)
-                    stand_in = new_virtual(life, b.category)
-                    if number >= 0: (<Storage>self.storages[number]).lives.append(life.number)
-                stand_in.gradients, stand_in.parameters, stand_in.optimizer = b.gradients, b.parameters, b.optimizer
-                stand_in.version, stand_in.rewrites = b.version, b.rewrites
-                u.memory = b
-                grad.buffer = stand_in
-                self.replaced.append(u)
-            elif number >= 0 and not b.flags & VIRTUAL: self.storage_of[<size_t>b] = number
-        elif leaf.rows is not None: self.replaced.append(u)
-        elif number >= 0: self.stand_for_none(leaf, number)
-        return self.remember(<size_t><void*>leaf, u)
+        self.twins[<size_t><void*>leaf] = self.twins[<size_t><void*>state] = u
+        self.undo.append(u)
+        state.req, state.sparse, state.given, state.collected = leaf.req, leaf.sparse, leaf.given, leaf.collected
+        state.fresh, state.incomplete = leaf.fresh, leaf.incomplete
+        grad, rows = leaf.grad, leaf.rows           # (from here on another thread may change them)
+        if grad is not None: put_grad(state, self.stand_in(u, grad, Py_REFCNT(<PyObject*>grad) > 2, number))
+        elif rows is not None: state.rows = self.rows_stand_in(u, rows)
+        elif number >= 0: self.stand_for_none(state, number)
+        return state
+
+    cdef Tensor stand_in(self, Twin u, Tensor t, bint shared, int number):
+        """A tensor on virtual memory for `t`, a tensor of the gradient of a variable, which is then counted as freed.
+        It is `t` itself if others hold its memory, since the program would not free that. `shared`: `t` has references
+        beside that of the gradient. `number`: of the gradient's storage, or -1."""
+        cdef Tensor kept = shell(), y = shell()     # (first: an allocation may let another thread run)
+        cdef Buffer* b = t.buffer
+        cdef Buffer* virtual
+        cdef Life* life
+        cdef bint empty = b.flags & ZEROS
+        found = self.shared.get(<size_t>b)          # (two variables can have the same .grad)
+        if found is not None: return found
+        if b.holders > 1 or b.flags & (EXTERNAL | VIRTUAL):
+            if number >= 0 and not b.flags & VIRTUAL: self.storage_of[<size_t>b] = number
+            return t
+        hold_buffer(b)                              # (until the end, so that no other buffer gets its address)
+        fill(kept, b, lay.incref(lay.SCALAR), 0)
+        if empty and number < 0: virtual = zeros(<size_t>b.home, b.category)
+        else:
+            life = self.new_life(<size_t>b.home if empty else b.nbytes)
+            life.storage = number
+            virtual = new_virtual(life, b.category)
+            if number >= 0: (<Storage>self.storages[number]).lives.append(life.number)
+        virtual.gradients, virtual.parameters, virtual.optimizer = max(b.gradients, 1) - 1, b.parameters, b.optimizer
+        virtual.version, virtual.rewrites = b.version, b.rewrites
+        fill(y, virtual, lay.incref(t.layout), t.dtype)
+        if is_tracked(t): attach(y, t._node, t._output_nr)
+        u.aside.append((ref(y), kept, not empty))
+        if not empty: set_aside(b)
+        if number >= 0: self.storage_of[<size_t>b] = number
+        if shared: self.shared[<size_t>b] = y
+        return y
+
+    cdef object rows_stand_in(self, Twin u, rows):
+        """The same for a GradientSlice. A program that makes steps reads the rows themselves."""
+        cdef Tensor indices = rows.indices, values = rows.values
+        if self.purpose == PREPARING or Py_REFCNT(<PyObject*>rows) > 2: return rows
+        return type(rows)(self.stand_in(u, indices, Py_REFCNT(<PyObject*>indices) > 2, -1),
+                          self.stand_in(u, values, Py_REFCNT(<PyObject*>values) > 2, -1), rows.shape)
+
+    cdef Written written_on(self, Buffer* b):
+        """What the trace knows of the writes to a real buffer."""
+        cdef Written w
+        found = self.written.get(<size_t>b)
+        if found is not None: return found
+        w = Written.__new__(Written)
+        w.tensor, w.version = on_buffer(b, lay.SCALAR, 0), b.version
+        self.written[<size_t>b] = w
+        return w
+
+    cdef bint wrote_since(self, Node node, const Slot* s, Buffer* b) except -1:
+        """Whether the program has written to `b` since `node` saved it in `s`. Writes of other threads do not count,
+        except those that came before the trace."""
+        cdef Written w
+        if b.flags & VIRTUAL: return s.version != b.version
+        found = self.written.get(<size_t>b)
+        if found is None: return node.seq < self.first and s.version != b.version
+        w = found
+        return w.last > node.seq or (node.seq < self.first and s.version != w.version)
 
     cdef int stand_for_none(self, Leaf leaf, int number) except -1:
         """A variable without a .grad has one of zeros when the program runs first."""
@@ -246,14 +303,9 @@ cdef class Trace:
 
     cdef bint has_outside(self, Leaf leaf):
         """Whether a variable existed before the trace, and still does."""
+        leaf = self.outside(leaf)
         if leaf.tensor == NULL or not self.is_outside(<Tensor>leaf.tensor): return False
-        found = self.remembered.get(<size_t><void*>leaf)
-        return found is None or isinstance(found, LeafUndo)     # else the program has made it a variable
-
-    cdef bint holds(self, Leaf leaf, Tensor grad):
-        """Whether the trace has a reference to the .grad of a variable, beside that of the variable."""
-        found = self.remembered.get(<size_t><void*>leaf)
-        return found is not None and (<LeafUndo>found).grad is grad
+        return not self.roles.get(<size_t><void*>leaf, False)   # (True: the program has made it a variable)
 
     cdef int constant_made(self, Tensor t) except -1:
         """Keep a tensor that the program made, but no operator computed: steps read its memory."""
@@ -264,7 +316,11 @@ cdef class Trace:
     cdef int before_write(self, Buffer* b) except -1:
         """Call this before a step that writes to a buffer is emitted."""
         cdef Storage s
-        self.remember_version(b)
+        cdef Written w
+        if not b.flags & VIRTUAL:
+            w = self.written_on(b)
+            w.writes += 1
+            w.last = next_number()
         if self.purpose != PREPARING: return 0
         if b.flags & VIRTUAL: s = self.storage_of_life(b)
         else:
@@ -329,9 +385,8 @@ cdef class Trace:
         return loop_step(flags(), ".grad", <void*>copy_loop, a, b, 2)
 
     cdef list changed_leaves(self):
-        """The accumulators of variables from outside whose gradients have changed."""
-        return [(<LeafUndo>u).leaf for u in self.undo
-                if isinstance(u, LeafUndo) and self.has_outside((<LeafUndo>u).leaf)]
+        """The accumulators of variables from outside whose gradients have changed, as the program sees them."""
+        return [(<Twin>u).state for u in self.undo if isinstance(u, Twin) and self.has_outside((<Twin>u).leaf)]
 
     cdef bint is_free(self, Storage s, const Life* life):
         """Whether the storage is not used after the first use of `life`, nor any other life in it."""
@@ -346,7 +401,7 @@ cdef class Trace:
         """After the last step: put each gradient into its .grad."""
         for undo in self.undo:
             undo.check()
-            if isinstance(undo, LeafUndo): self.settle((<LeafUndo>undo).leaf)
+            if isinstance(undo, Twin): self.settle((<Twin>undo).state)
         return 0
 
 
@@ -466,6 +521,7 @@ cdef int leaf_step(Leaf leaf, bint fresh) except -1:
     cdef Trace t = preparing(flags())
     cdef LeafStep s
     if t is None or not t.has_outside(leaf): return 0
+    leaf = t.outside(leaf)
     if fresh and <size_t><void*>leaf in t.early:
         refuse_trace("a method of a solver that precedes the backward pass of its gradients")
     if fresh: (<Storage>t.storages[t.gradient_storage(leaf)]).in_use = True
@@ -483,10 +539,38 @@ cdef bint lists_calls() noexcept:
 
 # ---- begin and end ---------------------------------------------------------------------------------------------------
 
-cdef int touch_leaf(Leaf leaf) except -1:
-    """Call this before a change of a variable's gradient. It does nothing unless the thread traces."""
+cdef Leaf touch_leaf(Leaf leaf):
+    """The accumulator to change in the place of `leaf`: another one only if the thread traces."""
     cdef Flags* f = flags()
-    return (<Trace>f.trace).remember_leaf(leaf) if f.trace != NULL else 0
+    return leaf if f.trace == NULL else (<Trace>f.trace).state_of(leaf)
+
+
+cdef Leaf seen_leaf(Leaf leaf):
+    """The accumulator to read in the place of `leaf`: another one only if the thread traces."""
+    cdef Flags* f = flags()
+    return leaf if f.trace == NULL else (<Trace>f.trace).seen(leaf)
+
+
+cdef bint is_frozen(Tensor x) except -1:
+    """Whether the thread's trace has frozen the variable `x` ("null"), which other threads still record."""
+    if flags().trace == NULL or x._node is None or x._node.op is not None: return False
+    return seen_leaf(<Leaf>x._node).req == NULL_REQ
+
+
+cdef uint32_t version_of(const Buffer* b):
+    """The version of a buffer, with the writes of the thread's trace."""
+    cdef Flags* f = flags()
+    if f.trace == NULL or b.flags & VIRTUAL: return b.version
+    found = (<Trace>f.trace).written.get(<size_t>b)
+    return b.version if found is None else b.version + (<Written>found).writes
+
+
+cdef uint32_t writes_of(const Buffer* b):
+    """A number that rises with each write to a buffer; during a trace, with its own writes only."""
+    cdef Flags* f = flags()
+    if f.trace == NULL or b.flags & VIRTUAL: return b.version
+    found = (<Trace>f.trace).written.get(<size_t>b)
+    return 0 if found is None else (<Written>found).writes
 
 
 cdef Trace begin_trace(int purpose):
@@ -496,35 +580,37 @@ cdef Trace begin_trace(int purpose):
     if f.trace != NULL:
         raise RuntimeError("a program is being traced in this thread already: memory.plan and captures do not nest")
     t.purpose, t.split = purpose, -1
-    t.steps, t.storages, t.storage_of, t.remembered, t.undo = [], [], {}, {}, []
-    t.replaced, t.of_none, t.empty_rows, t.with_rows, t.roles, t.inside = [], {}, {}, set(), set(), []
-    t.early = set()
+    t.steps, t.storages, t.storage_of, t.undo = [], [], {}, []
+    t.twins, t.shared, t.written, t.positions, t.roles = {}, {}, {}, {}, {}
+    t.of_none, t.empty_rows, t.with_rows, t.inside, t.early = {}, {}, set(), [], set()
+    if f.collector != NULL: t.collected = (<object>f.collector).leaves
     lock.acquire()                                  # (nothing below can fail)
-    t.recording, t.training, t.peak, t.earlier_peak = f.recording, f.training, counters.peak, earlier_peak()
-    t.pack = f.pack
+    t.recording, t.training, t.pack, t.first = f.recording, f.training, f.pack, next_number()
+    if t.collected is not None: t.n_collected = len(t.collected)
     f.trace, f.recording, f.values, f.pack = <void*>t, False, 0, NULL
     set_tracing(True)
     return t
 
 
 cdef int end_trace(Trace t) except -1:
-    """Close the trace and restore what the program has changed outside. Also after an error."""
+    """Close the trace. Also after an error."""
     cdef Flags* f = flags()
     cdef int i
     try:
-        for undo in t.undo:                         # first what the program made, so that the live bytes do not rise
-            if isinstance(undo, LeafUndo): (<LeafUndo>undo).drop_new()
+        t.shared = {}
+        for undo in t.undo:
+            if isinstance(undo, Twin): (<Twin>undo).clear()
         for i in range(t.n_lives):
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
         while t.undo: (<Undo>t.undo.pop()).restore()
-        t.remembered, t.replaced, t.empty_rows, t.inside = {}, [], {}, []
+        if t.collected is not None: del t.collected[t.n_collected:]
+        t.twins, t.written, t.positions, t.empty_rows, t.inside = {}, {}, {}, {}, []
     finally:
         f.trace, f.values = NULL, 0
         f.recording, f.training, f.pack = t.recording, t.training, t.pack
         set_tracing(False)
         for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
-        restore_peaks(t.earlier_peak, t.peak)
         lock.release()
     return 0
 

@@ -60,7 +60,6 @@ cdef size_t limit = <size_t>-1          # the maximum number of committed bytes;
 cdef size_t window_peak = 0, last_peak = 0      # peaks of the live bytes in this window and in the previous one
 cdef uint32_t window = WINDOW           # allocations until the next window
 cdef int watching = 0       # LOGGING, FAILING, OBSERVED, TRACING; if it is 0, an allocation needs one test for all
-cdef size_t virtual_bytes = 0           # live bytes that have no memory
 cdef uint64_t real_allocations = 0      # those that traces have made nevertheless, for constants
 cdef object listener = None
 cdef observer_t observer = NULL
@@ -391,13 +390,15 @@ cdef void recategorise(Buffer* b) noexcept:
     if c == before: return
     b.category = c
     if b.flags & (EXTERNAL | ZEROS) or (b.flags & VIRTUAL and b.home == NULL): return
-    counters.by_category[before] -= b.nbytes
-    counters.by_category[c] += b.nbytes
+    if not b.flags & VIRTUAL:
+        counters.by_category[before] -= b.nbytes
+        counters.by_category[c] += b.nbytes
     if watching & (LOGGING | OBSERVED): notify(MOVED, b, before)
 
 
 # ---- virtual memory --------------------------------------------------------------------------------------------------
-# The buffers of a trace (core/graph/trace.pyx) have addresses and are counted like others, but have no memory.
+# The buffers of a trace (core/graph/trace.pyx) have addresses, but no memory. They do not count in the statistics, only
+# in what is reported to observer and listener.
 
 cdef inline bint is_virtual() noexcept:
     """Whether allocations of this thread are virtual."""
@@ -417,35 +418,26 @@ cdef int refuse_virtual() except -1:
 cdef Buffer* new_virtual(Life* life, int category) except NULL:
     """A virtual buffer of life.nbytes at life.data, whose only holder is the caller."""
     cdef Buffer* b = new_header()
-    global virtual_bytes
     reset(b, category)
-    b.data, b.size_class, b.home = life.data, LARGE, <void*>life
+    b.data, b.nbytes, b.size_class, b.home = life.data, life.nbytes, LARGE, <void*>life
     b.flags |= VIRTUAL
     life.buffer = b
-    add_to_counters(b, life.nbytes)
-    virtual_bytes += life.nbytes
     if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
     return b
 
 cdef void make_virtual(Buffer* b, Life* life) noexcept:
     """Give virtual memory to a buffer of zeros."""
-    global virtual_bytes
-    b.data, b.home = life.data, <void*>life
+    b.data, b.nbytes, b.home = life.data, life.nbytes, <void*>life
     b.flags = (b.flags & ~ZEROS) | VIRTUAL
     life.buffer = b
-    add_to_counters(b, life.nbytes)
-    virtual_bytes += life.nbytes
     if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
 
 cdef void forget_virtual(Buffer* b) noexcept:
-    """End the life of a virtual buffer: it counts nothing from now on. Its holders keep the header. Its version rises,
-    so that a later backward pass notices it."""
+    """End the life of a virtual buffer. Its holders keep the header. Its version rises, so that a later backward pass
+    notices it."""
     cdef Life* life = <Life*>b.home
-    global virtual_bytes
     if life == NULL: return
     life.buffer = NULL
-    subtract_from_counters(b)
-    virtual_bytes -= b.nbytes
     b.home = NULL
     b.version += 1
     if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
@@ -457,15 +449,11 @@ cdef void release_virtual(Buffer* b) noexcept:
     headers = b
 
 cdef void set_aside(Buffer* b) noexcept:
-    """Do not count a buffer of the pool while a virtual one takes its place."""
-    subtract_from_counters(b)
+    """Report a buffer of the pool as freed, because a virtual one takes its place in the program."""
     if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
 
 cdef void count_again(Buffer* b) noexcept:
-    """Undo set_aside(). The peak does not change."""
-    cdef size_t peak = counters.peak
-    add_to_counters(b, b.nbytes)
-    counters.peak = peak
+    """Undo set_aside()."""
     if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
 
 cdef void set_tracing(bint on) noexcept:
@@ -492,7 +480,7 @@ def stats() -> dict[str, Any]:
     return {
         "live_bytes": counters.live,
         "peak_bytes": max(highest, counters.peak),
-        "cached_bytes": arena.committed + virtual_bytes - counters.live,
+        "cached_bytes": arena.committed - counters.live,
         "external_bytes": counters.external,
         "live_buffers": counters.buffers,
         "system_allocations": arena.commits,
