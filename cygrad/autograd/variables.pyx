@@ -14,7 +14,7 @@ from cygrad.core.graph.tensor cimport (
     ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result,
     is_tracked, node_of, put_grad, ready, show,
 )
-from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, VIRTUAL, recategorise
+from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, VIRTUAL, ZEROS, recategorise
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.graph.calls cimport calls_of, note
@@ -160,10 +160,11 @@ cdef class RoleUndo(Undo):
         made_by_traces.pop(<size_t><void*>self.leaf, None)
         if self.leaf.tensor == NULL: return 0
         x = <Tensor>self.leaf.tensor
-        if self.leaf.grad is not None and self.leaf.grad.buffer.flags & VIRTUAL: put_grad(self.leaf, None)
-        if self.made:
+        if self.made: self.leaf.req = NULL_REQ
+        if self.leaf.grad is not None and (self.made or self.leaf.grad.buffer.flags & VIRTUAL):
             put_grad(self.leaf, None)
-            self.leaf.req, self.leaf.fresh = NULL_REQ, False
+            self.leaf.fresh = False
+        elif self.leaf.grad is not None and self.leaf.grad.buffer.flags & ZEROS: self.leaf.grad.buffer.link = NULL
         return track(x, self.leaf.req != NULL_REQ) if x._node is self.leaf else 0
 
 

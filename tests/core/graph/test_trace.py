@@ -413,9 +413,6 @@ def test_no_number_is_drawn_twice(trace, given):
     finally: cg.set_training(False)
     draw()
     assert found == expected.uniform((12,)).tolist() and state() == expected.state
-    before = state()
-    trace(lambda: (cg.dropout(cg.ones(8), 0.5, g if given else None), elsewhere(lambda: state()))[0])
-    assert state() == before
 
 
 def test_seeds_and_draws_of_a_plan():
@@ -511,14 +508,10 @@ def test_a_plan_is_exact_whatever_another_thread_does(before, meanwhile):
         y.backward()
 
     before(w)
-    expected = cg.memory.plan(f, lambda: None).peak_bytes - cg.memory.stats()["live_bytes"]
-    seen = []
-
-    def act():
-        elsewhere(lambda: meanwhile(w))
-        seen.append(w.grad.version)
-
-    cg.memory.plan(f, act)
+    live = cg.memory.stats()["live_bytes"]
+    expected = cg.memory.plan(f, lambda: None).peak_bytes - live
+    found = cg.memory.plan(f, lambda: elsewhere(lambda: meanwhile(w))).peak_bytes - live
+    assert found == expected or meanwhile in (eager, assign)        # (which allocate in the plan's time)
     before(w)
     assert cg.memory.plan(f, lambda: None).peak_bytes - cg.memory.stats()["live_bytes"] == expected
 
