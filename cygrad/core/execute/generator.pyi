@@ -5,7 +5,6 @@ from typing_extensions import disjoint_base
 import numpy.typing as npt
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.graph.trace import Step
-from cygrad.core.graph.undo import Undo
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
@@ -32,10 +31,10 @@ class Generator:
     @property
     def state(self) -> tuple[int, int]: ...
 @disjoint_base
-class DrawStep(Step):
+class Position:
     pass
 @disjoint_base
-class GeneratorUndo(Undo):
+class DrawStep(Step):
     pass
 @disjoint_base
 class SampleStep(Step):

@@ -19,6 +19,9 @@ class Trace:
     @property
     def purpose(self) -> Any: ...
 @disjoint_base
+class Written:
+    pass
+@disjoint_base
 class GatherStep(Step):
     pass
 @disjoint_base

@@ -6,8 +6,5 @@ from typing_extensions import disjoint_base
 class Undo:
     def check(self) -> Any: ...
 @disjoint_base
-class LeafUndo(Undo):
-    pass
-@disjoint_base
-class VersionUndo(Undo):
+class Twin(Undo):
     pass
