@@ -1,13 +1,13 @@
-"""Linear algebra under the names of numpy.linalg and of the Array API standard. All but `norm` and `vector_norm` are
-functions of cygrad itself: cygrad.linalg.solve is cygrad.solve."""
+"""Linear algebra under the names of numpy.linalg and of the Array API standard. Most are functions of cygrad itself:
+cygrad.linalg.solve is cygrad.solve. `norm`, `diagonal` and `trace` differ from those of cygrad as NumPy's do: these two
+take the last two axes. `vector_norm` is cygrad.norm."""
 
 from numpy.linalg import LinAlgError
 
 from cygrad.ops.decompose import QRResult, cholesky, qr
-from cygrad.ops.diagonal import diagonal, trace
 from cygrad.ops.determinant import SlogdetResult, det, slogdet
 from cygrad.ops.linalg import matmul
-from cygrad.ops.norms import matrix_norm, matrix_power, norm
+from cygrad.ops.norms import diagonal, matrix_norm, matrix_power, norm, trace
 from cygrad.ops.products import cross, outer, tensordot, vecdot
 from cygrad.ops.shape import matrix_transpose
 from cygrad.ops.solve import LstsqResult, inv, lstsq, pinv, solve, solve_triangular

@@ -9,7 +9,7 @@ from cygrad.ops.determinant import SlogdetResult as SlogdetResult
 from cygrad.ops.decompose import cholesky as cholesky
 from cygrad.ops.products import cross as cross
 from cygrad.ops.determinant import det as det
-from cygrad.ops.diagonal import diagonal as diagonal
+from cygrad.ops.norms import diagonal as diagonal
 from cygrad.ops.spectra import eigh as eigh
 from cygrad.ops.spectra import eigvalsh as eigvalsh
 from cygrad.ops.solve import inv as inv
@@ -28,7 +28,7 @@ from cygrad.ops.solve import solve_triangular as solve_triangular
 from cygrad.ops.spectra import svd as svd
 from cygrad.ops.spectra import svdvals as svdvals
 from cygrad.ops.products import tensordot as tensordot
-from cygrad.ops.diagonal import trace as trace
+from cygrad.ops.norms import trace as trace
 from cygrad.ops.products import vecdot as vecdot
 from cygrad.ops.statistics import norm as vector_norm
 __all__ = ['EighResult', 'LinAlgError', 'LstsqResult', 'QRResult', 'SVDResult', 'SlogdetResult', 'cholesky', 'cross', 'det', 'diagonal', 'eigh', 'eigvalsh', 'inv', 'lstsq', 'matmul', 'matrix_norm', 'matrix_power', 'matrix_transpose', 'norm', 'outer', 'pinv', 'qr', 'slogdet', 'solve', 'solve_triangular', 'svd', 'svdvals', 'tensordot', 'trace', 'vecdot', 'vector_norm']

@@ -1,4 +1,5 @@
-"""Norms and powers of matrices, made of operators: norm, matrix_norm, matrix_power."""
+"""Functions of matrices that are made of operators: norm, matrix_norm, matrix_power, and diagonal and trace of
+cygrad.linalg, which are those of the last two dimensions."""
 
 import math
 
@@ -9,11 +10,12 @@ from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.core.execute.composed import composed
 from cygrad.core.interop.creation import eye
+from cygrad.ops.diagonal import diagonal as diagonal_over
 from cygrad.ops.linalg import matmul
 from cygrad.ops.minmax import max as max_over
 from cygrad.ops.minmax import min as min_over
 from cygrad.ops.reduce import sum
-from cygrad.ops.shape import broadcast_to, copy, expand_dims, permute
+from cygrad.ops.shape import astype, broadcast_to, copy, expand_dims, permute
 from cygrad.ops.solve import inv
 from cygrad.ops.spectra import svdvals
 from cygrad.ops.statistics import norm as vector_norm
@@ -80,3 +82,19 @@ def matrix_power(x: Data, n: int) -> Tensor:
         n >>= 1
         if not n: return y
         square = matmul(square, square)
+
+
+def diagonal(x: Data, offset: int = 0) -> Tensor:
+    """numpy.linalg.diagonal: the diagonal of each matrix of `x` (..., m, n), a view. It starts `offset` columns to the
+    right of the main one. cygrad.diagonal takes two axes, by default the first ones. Raises ValueError for fewer than
+    two dimensions."""
+    return diagonal_over(x, offset, -2, -1)
+
+
+@composed
+def trace(x: Data, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Tensor:
+    """numpy.linalg.trace: the sum of the diagonal of each matrix of `x` (..., m, n); see diagonal(). With `dtype`, x is
+    converted first, and the result has it. cygrad.trace takes two axes, by default the first ones."""
+    y = diagonal(x, offset)
+    if dtype is None: return sum(y, -1)
+    return astype(sum(astype(y, dtype), -1), dtype)         # (a sum of int32 is int64)

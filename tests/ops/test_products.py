@@ -164,8 +164,50 @@ def test_linalg_has_the_names_of_numpy_and_of_the_array_api():
         value = getattr(cg.linalg, name)
         assert hasattr(np.linalg, name) or name == "solve_triangular" or name.endswith("Result")
         assert value.__doc__
-        if name not in ("norm", "vector_norm") and hasattr(cg, name):
+        if name not in ("norm", "vector_norm", "diagonal", "trace") and hasattr(cg, name):
             assert value is getattr(cg, name)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 4), (4, 2, 3, 3), (2, 0, 3), (0, 2, 3)])
+@pytest.mark.parametrize("offset", [0, 1, -1, 5])
+def test_diagonals_of_linalg_are_those_of_matrices(shape, offset):
+    """numpy.linalg and the Array API take the last two axes, cygrad.diagonal and numpy.diagonal the first two."""
+    a = random(*shape)
+    x = cg.tensor(a).attach_grad()
+    for f, like in ((cg.linalg.diagonal, np.linalg.diagonal), (cg.linalg.trace, np.linalg.trace)):
+        with cg.record(): y = f(x, offset=offset)
+        wanted = like(a, offset=offset)
+        assert y.shape == np.shape(wanted)
+        np.testing.assert_allclose(y.detach().numpy(), wanted, rtol=1e-13)
+        y.backward()
+        where = np.broadcast_to(np.eye(*shape[-2:], offset), shape)
+        assert np.array_equal(x.grad.numpy(), where)
+    assert np.array_equal(cg.diagonal(a, offset), np.diagonal(a, offset))
+    assert np.array_equal(cg.trace(a, offset), np.trace(a, offset))
+
+
+def test_the_dtype_of_a_trace():
+    x = cg.tensor(np.ones((2, 3, 3), "float32")).attach_grad()
+    with cg.record(): y = cg.linalg.trace(x, dtype="float64")
+    assert y.dtype == "float64" and y.tolist() == [3, 3]
+    y.backward()
+    assert x.grad.dtype == "float32" and np.array_equal(x.grad.numpy(), np.broadcast_to(np.eye(3), (2, 3, 3)))
+    for a in (np.ones((2, 2), "int8"), np.ones((2, 2), bool)):
+        for dtype in (None, "int32", "float32"):
+            found, wanted = cg.linalg.trace(a, dtype=dtype), np.linalg.trace(a, dtype=dtype)
+            assert found.item() == wanted == 2 and (dtype is None or found.dtype == dtype)
+    with pytest.raises(ValueError, match="^diagonal: x is \\(3,\\); wanted at least 2 dimensions"):
+        cg.linalg.diagonal(np.ones(3))
+    with pytest.raises(ValueError, match="^trace: x is \\(3,\\); wanted at least 2 dimensions"):
+        cg.linalg.trace(np.ones(3))
+
+
+def test_a_captured_trace_of_linalg():
+    net = cg.graph.Net.capture(lambda x: cg.linalg.trace(x, offset=1), cg.ones((2, 3, 4)))
+    a, ws = random(2, 3, 4), cg.graph.Workspace()
+    ws.feed(net.inputs[0], a.astype("float32"))
+    ws.run(net)
+    np.testing.assert_allclose(ws.fetch(net.outputs[0]).numpy(), np.linalg.trace(a, offset=1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape, args", [
