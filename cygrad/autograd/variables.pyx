@@ -234,12 +234,13 @@ def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write"
 
 
 def retain_grad(Tensor self) -> None:
-    """Store the gradient of a recorded result in .grad. Each backward overwrites it, and it is None before the first. A
-    variable has a .grad already, so nothing changes. Raises RuntimeError for a tensor to which no gradient flows."""
+    """Store the gradient of a recorded result in .grad, which is None until the first backward and then accumulates, as
+    in PyTorch. A variable, or a result of attach_grad(), has a .grad already, so nothing changes. Raises RuntimeError
+    for a tensor to which no gradient flows."""
     if not is_tracked(self):
         raise RuntimeError(f"retain_grad: no gradient flows to this tensor of shape {self.shape}; compute it from a "
                            f"variable inside record()")
-    if is_result(self): keep_gradient(self, WRITE)
+    if not keeps_grad(self): keep_gradient(self, ADD)
 
 
 def requires_grad_(Tensor self, requires_grad: bool = True) -> Tensor:

@@ -287,16 +287,35 @@ def test_wrong_counts_from_node_hooks():
 # ---- retained gradients ----------------------------------------------------------------------------------------------
 
 def test_retain_grad():
+    """The gradients of several passes are added, as in PyTorch."""
     x = leaf(1, 2)
     with cg.record():
         y = x * 3
         y.retain_grad()
         z = (y * y).sum()
-    assert y.grad is None and y.grad_req == "write" and not y.is_leaf
+    assert y.grad is None and y.grad_req == "add" and not y.is_leaf
     z.backward(retain_graph=True)
     first = y.grad
+    assert first.tolist() == [6, 12]
+    y.retain_grad()                                 # changes nothing
     z.backward()
-    assert y.grad is first and y.grad.tolist() == [6, 12] and x.grad.tolist() == [18, 36]
+    assert y.grad is first and y.grad.tolist() == [12, 24] and x.grad.tolist() == [18, 36]
+
+
+def test_retain_grad_after_attach_grad():
+    """A result that keeps its gradient already keeps its grad_req."""
+    x = leaf(1, 2)
+    with cg.record():
+        y = x * 3
+        y.attach_grad().retain_grad()
+        z = (y * y).sum()
+    assert y.grad_req == "write" and y.grad.tolist() == [0, 0]
+    z.backward(retain_graph=True)
+    z.backward()
+    assert y.grad.tolist() == [6, 12]
+    y.drop_grad()
+    y.retain_grad()
+    assert y.grad is None and y.grad_req == "add"
 
 
 @pytest.mark.parametrize("req, twice", [("write", [6, 12]), ("add", [12, 24]), ("null", None)])
@@ -408,10 +427,10 @@ def test_a_view_of_all_of_a_tensor_keeps_the_gradient_of_its_own_uses():
         z = (y * y).sum() + (w * 3).sum()
     for _ in range(2):
         z.backward(retain_graph=True)
-    assert y.grad.tolist() == [7, 11] and w.grad.tolist() == [6, 6]
+    assert y.grad.tolist() == [14, 22] and w.grad.tolist() == [6, 6]
     del w
     z.backward()
-    assert y.grad.tolist() == [7, 11]
+    assert y.grad.tolist() == [21, 33]
 
 
 def test_a_kept_gradient_goes_with_a_view_when_the_whole_is_written():
