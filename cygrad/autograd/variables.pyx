@@ -436,7 +436,10 @@ def _set_grad(Tensor self, value):
     if leaf is None:
         if value is None: return
         raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
-    if value is not None and (value is leaf.grad or value is leaf.rows): return     # (incomplete ones stay incomplete)
+    if value is not None and (value is leaf.grad or value is leaf.rows):    # x.grad *= 2 ends with such an assignment
+        if not leaf.fresh and not leaf.incomplete and not runs(leaf.busy):  # (an incomplete one stays incomplete)
+            set_fresh(leaf, True, "an assignment to .grad")
+        return
     leaf = touch_leaf(leaf)
     if calls_of(flags()) is not None: note_assignment(self, value)
     if type(value) is GradientSlice:
@@ -444,14 +447,22 @@ def _set_grad(Tensor self, value):
             raise TypeError("the gradient of a recorded result cannot be a GradientSlice; assign its to_dense()")
         check_rows(<GradientSlice>value, self.layout, self.dtype, "the assigned")
         put_rows(leaf, <GradientSlice>value)
-        leaf.given, leaf.incomplete = False, runs(leaf.busy)
-        return
-    if value is not None:
+    elif value is None: put_grad(leaf, None)
+    else:
         check_gradient(self, value, "the assigned gradient")
         expect_cycle(value)
         if on_its_way(value) and not is_tracked(value): value = copy_plain(value)   # in a hook: the pass writes .grad
-    put_grad(leaf, value)
+        put_grad(leaf, value)
     leaf.given, leaf.incomplete = False, runs(leaf.busy)        # (a running pass may still add contributions)
+    if value is not None and not leaf.incomplete: set_fresh(leaf, True, "an assignment to .grad")
+
+
+cdef int set_fresh(Leaf leaf, bint value, str what) except -1:
+    """Assign fresh_grad. A program that becomes a net cannot: it refuses `what`."""
+    leaf = touch_leaf(leaf)
+    if calls_of(flags()) is not None: refuse_trace(what)
+    leaf.fresh = value
+    return leaf_step(leaf, value)
 
 
 cdef int note_assignment(Tensor x, value) except -1:
@@ -498,10 +509,7 @@ def _fresh_grad(Tensor self):
 def _set_fresh_grad(Tensor self, bint value):
     cdef Leaf leaf = leaf_of(self)
     if leaf is None: raise RuntimeError("this tensor is not a variable; call attach_grad() or requires_grad_() first")
-    leaf = touch_leaf(leaf)
-    if calls_of(flags()) is not None: refuse_trace("an assignment to fresh_grad")
-    leaf.fresh = value
-    leaf_step(leaf, value)
+    set_fresh(leaf, value, "an assignment to fresh_grad")
 
 
 bind_methods(
@@ -509,8 +517,8 @@ bind_methods(
     attach_grad=attach_grad, requires_grad_=requires_grad_, retain_grad=retain_grad, drop_grad=drop_grad,
     zero_grad=zero_grad, detach=detach,
     grad=property(_grad, _set_grad, _del_grad,
-                  doc="The gradient of a variable: a tensor, a GradientSlice or None. Assign None or use del to remove "
-                      "it."),
+                  doc="The gradient of a variable: a tensor, a GradientSlice or None. A gradient that is assigned is "
+                      "fresh: solvers use it. Assign None or use del to remove it."),
     requires_grad=property(_requires_grad, _set_requires_grad,
                            doc="Whether gradients flow to or through this tensor. Assigning calls requires_grad_()."),
     version=property(_version, doc="The number of in-place writes to this tensor's memory. Views share it."),
@@ -518,6 +526,7 @@ bind_methods(
     is_leaf=property(_is_leaf, doc="Whether this tensor is not the result of a recorded operation."),
     grad_fn=property(_grad_fn, doc="The node of the operation whose result this tensor is, or None."),
     fresh_grad=property(_fresh_grad, _set_fresh_grad,
-                        doc="Whether a backward has updated this variable's gradient since it was last used or set to "
-                            "zero."),
+                        doc="Whether a backward has reached this variable, or a gradient was assigned to .grad, since "
+                            "its gradient was last used by a solver or set to zero. Solvers skip a variable where it "
+                            "is False."),
 )

@@ -214,8 +214,8 @@ class ShardedSolver:
         finally: failed = None
         if not reached:
             warnings.warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so "
-                          "nothing has changed; if you assigned a gradient, set fresh_grad = True on its variable",
-                          UserWarning, stacklevel=2)
+                          "nothing has changed; if you wrote to a gradient in place, set fresh_grad = True on its "
+                          "variable", UserWarning, stacklevel=2)
 
     def _reached(self):
         return {name: x for name, x in self._parameters.items() if x.fresh_grad and x.grad is not None}

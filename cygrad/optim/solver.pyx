@@ -261,12 +261,12 @@ cdef class Solver:
         if self.pending >= 0: self.set_pending(-1)
 
     def update(self, update_pre_hook=None, update_post_hook=None):
-        """Apply the update rule to every parameter that a backward pass has reached since the last update or
-        zero_grad(); warns if there is none. An assignment to .grad is not a backward pass, so set fresh_grad = True as
-        well. The hooks are called without arguments before and after the update of each of them. Raises RuntimeError if
-        there are no parameters or if a gradient is incomplete, TypeError for a GradientSlice unless the solver takes
-        them and for a hook that is not a function; then nothing has changed. What a hook raises arrives with a note
-        that lists the parameters that were updated before."""
+        """Apply the update rule to every parameter that a backward pass has reached, or whose .grad was assigned, since
+        the last update or zero_grad(); warns if there is none. A write to a gradient in place, x.grad[...] = g, does
+        not count: set fresh_grad = True on its variable. The hooks are called without arguments before and after the
+        update of each of them. Raises RuntimeError if there are no parameters or if a gradient is incomplete, TypeError
+        for a GradientSlice unless the solver takes them and for a hook that is not a function; then nothing has
+        changed. What a hook raises arrives with a note that lists the parameters that were updated before."""
         cdef list ready
         cdef size_t workspace_bytes = 0
         if update_pre_hook is not None: check_function("update", "update_pre_hook", update_pre_hook)
@@ -278,7 +278,8 @@ cdef class Solver:
         ready = reached(self.parameters, "update", self.refuses, &workspace_bytes)
         if not ready:
             warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so nothing "
-                 "has changed; if you assigned a gradient, set fresh_grad = True on its variable", UserWarning, 1)
+                 "has changed; if you wrote to a gradient in place, set fresh_grad = True on its variable", UserWarning,
+                 1)
         elif update_pre_hook is None and update_post_hook is None: self.apply(ready, workspace_bytes)
         else: self.apply_with_hooks(ready, update_pre_hook, update_post_hook)
         if self.pending >= 0: self.set_pending(-1)  # weight_decay() of a rule with a decay holds for one update

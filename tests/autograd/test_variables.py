@@ -301,6 +301,53 @@ def test_fresh_grad():
         cg.zeros(1).fresh_grad = True
 
 
+@pytest.mark.parametrize("grad_req", ["write", "add"])
+@pytest.mark.parametrize("assign, fresh", [
+    (lambda x: setattr(x, "grad", cg.ones(2)), True), (lambda x: setattr(x, "grad", x.grad * 2), True),
+    (lambda x: setattr(x, "grad", x.grad), True),
+    (lambda x: setattr(x, "grad", cg.GradientSlice([1], np.ones(1, "float32"))), True),
+    (lambda x: setattr(x, "grad", None), False), (lambda x: delattr(x, "grad"), False),
+    (lambda x: x.grad.fill_(1), False), (lambda x: x.grad.__setitem__(0, 1), False)])
+def test_an_assigned_gradient_is_fresh(grad_req, assign, fresh):
+    """A write in place is no assignment."""
+    x = variable(req=grad_req)
+    assign(x)
+    assert x.fresh_grad == fresh
+    x.zero_grad()
+    assert not x.fresh_grad
+
+
+def test_operators_that_assign_a_gradient():
+    """x.grad += 1 ends with an assignment to x.grad."""
+    x = variable()
+    x.grad += 1
+    assert x.fresh_grad and x.grad.tolist() == [1, 1]
+    cg.optim.Sgd([x], lr=1.0).update()
+    assert not x.fresh_grad
+    x.grad *= 2
+    assert x.fresh_grad and x.grad.tolist() == [2, 2]
+
+
+def test_an_assignment_during_a_pass_completes_nothing():
+    """A hook of a node assigns the gradient of a variable, to which the pass has added one of two contributions."""
+    x, seen = variable(req="add"), []
+
+    def assign(g):
+        for value in (cg.ones(2), x.grad):
+            x.grad = value
+            seen.append(x.fresh_grad)
+
+    with cg.record():
+        y = x * 2
+        y.register_hook(assign)
+        z = (y * 3).sum() + (x * x).sum()           # x * x contributes first
+    z.backward()
+    assert seen == [False, False] and not x.fresh_grad
+    with pytest.raises(RuntimeError, match="the gradient of 'x' is incomplete"): cg.optim.Sgd({"x": x}).update()
+    x.grad = cg.ones(2)
+    assert x.fresh_grad
+
+
 def test_solvers_skip_what_was_not_reached():
     x, y = variable(), variable()
     solver = cg.optim.Sgd(lr=0.5)

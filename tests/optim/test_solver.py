@@ -93,7 +93,7 @@ def test_parameters_that_no_backward_reached_are_left_alone(make):
     solver = make(0.1)
     solver.set_parameters([x, y])
     idle = (r"^update: no backward pass has reached a parameter since the last update or zero_grad\(\), so nothing has "
-            r"changed; if you assigned a gradient, set fresh_grad = True on its variable$")
+            r"changed; if you wrote to a gradient in place, set fresh_grad = True on its variable$")
     with pytest.warns(UserWarning, match=idle) as warned: solver.update()
     assert warned[0].filename == __file__
     push(x, [1.0, 1.0])
@@ -104,8 +104,9 @@ def test_parameters_that_no_backward_reached_are_left_alone(make):
     assert not x.fresh_grad
     with pytest.warns(UserWarning, match=idle): solver.update()     # the gradient is used already
     assert x.tolist() == moved
-    x.grad = cg.ones(2, dtype="float64")
-    with pytest.warns(UserWarning, match=idle): solver.update()     # assigned by hand
+    x.grad.fill_(1)
+    with pytest.warns(UserWarning, match=idle): solver.update()     # written by hand
+    assert x.tolist() == moved
     push(x, [1.0, 1.0])
     solver.zero_grad()
     assert x.grad.tolist() == [0.0, 0.0]
@@ -115,6 +116,20 @@ def test_parameters_that_no_backward_reached_are_left_alone(make):
     solver.zero_grad()
     with pytest.warns(UserWarning, match=idle): solver.update()
     assert x.tolist() == moved
+
+
+@pytest.mark.parametrize("grad_req", ["write", "add"])
+def test_an_assigned_gradient_is_used_once(grad_req):
+    x, table = variable([1.0, 2.0]), variable(np.ones((3, 2)))
+    solver = cg.optim.Sgd({"x": x.attach_grad(grad_req), "table": table}, lr=1.0)
+    x.grad, table.grad = cg.tensor([0.5, 1.0], "float64"), cg.GradientSlice([1], np.ones((1, 2)))
+    solver.weight_decay(0.5)                        # (decay and clipping take it too)
+    solver.update()
+    assert x.tolist() == [0, 0] and table.tolist() == [[1, 1], [-0.5, -0.5], [1, 1]]
+    with pytest.warns(UserWarning, match="^update: no backward pass has reached"): solver.update()
+    assert x.tolist() == [0, 0]
+    x.grad = None
+    with pytest.warns(UserWarning, match="^update: no backward pass has reached"): solver.update()
 
 
 def test_a_gradient_of_zero_is_a_gradient():
@@ -134,7 +149,6 @@ def test_a_gradient_that_is_not_contiguous():
     solver = cg.optim.Sgd(0.5)
     solver.set_parameters([x])
     x.grad = cg.tensor(np.ascontiguousarray(GRADIENTS[0].T)).T
-    x.fresh_grad = True
     solver.update()
     np.testing.assert_allclose(x.numpy(), START - 0.5 * GRADIENTS[0], 1e-15)
 

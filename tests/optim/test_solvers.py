@@ -280,7 +280,6 @@ def test_other_solvers_refuse_row_sparse_gradients(name):
         solver.update()
     assert x.numpy().all() == 1 and solver.get_states()["0"].t == 0 and x.version == 0
     x.grad = x.grad.to_dense()
-    x.fresh_grad = True
     solver.update()
     assert solver.get_states()["0"].t == 1
 
@@ -332,7 +331,6 @@ def test_failing_allocations_change_nothing(name):
     x, y, z = variable(np.ones((3, 4))), variable(np.ones(2)), variable(np.ones((4, 3)))
     x.grad = None
     z.grad = cg.tensor(np.ones((3, 4))).T           # not contiguous: copied
-    z.fresh_grad = True
     push(y, [1.0, 2.0])
     if name in SPARSE: sparse_push(x, [2, 0, 2], np.ones((3, 4)))
     else: push(x, np.ones((3, 4)))
@@ -369,7 +367,6 @@ def test_gradients_whose_square_overflows_give_no_nan(name, dtype, size):
         assert np.isfinite(x.numpy()).all()
         if name == "RMSpropGraves" and size > 1: assert t > 2 or x.tolist() == [1.0] * 9      # g / sqrt(inf)
     x.grad = cg.tensor(np.full(9, np.nan, dtype))
-    x.fresh_grad = True
     solver.update()
     assert np.isnan(x.numpy()).all() or name == "Lion"      # whose step is a sign
 

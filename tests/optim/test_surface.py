@@ -312,7 +312,6 @@ def test_gradients_with_a_graph_are_refused(name):
         getattr(solver, name)(*CHANGES[name])
     assert x.grad.tolist() == [3.0, 12.0]
     x.grad = x.grad.detach()
-    x.fresh_grad = True
     getattr(solver, name)(*CHANGES[name])
     x.grad = None
 
@@ -365,7 +364,6 @@ def test_a_shared_and_a_strided_gradient_is_scaled_once():
     x, y = variable(np.ones((2, 3))), variable(np.ones((2, 3)))
     g = cg.tensor(np.full((3, 2), 4.0)).T
     x.grad = y.grad = g
-    x.fresh_grad = y.fresh_grad = True
     solver = cg.optim.Sgd([x, y], lr=1.0)
     solver.scale_grad(0.5)
     assert (g.numpy() == 2).all() and g.version == 1
