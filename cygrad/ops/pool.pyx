@@ -295,6 +295,11 @@ cdef object pooled(list operators, int nd, x, kernel_size, stride, padding, dila
     return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
 
 
+cdef Py_ssize_t widest(Py_ssize_t n, Py_ssize_t parts):
+    """An upper bound of the elements of a window that is one of `parts` parts of `n` elements."""
+    return min(n, (n + parts - 1) // parts + 1) if parts else 1
+
+
 cdef object adapted(list operators, int nd, x, output_size):
     """Pooling to an output of a given size; None keeps the size of x."""
     cdef Operator op = operators[nd - 1]
@@ -304,8 +309,8 @@ cdef object adapted(list operators, int nd, x, output_size):
     size, ones = t.shape[2:], (1,) * nd
     wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * nd
     if len(wanted) == nd: wanted = tuple([n if m is None else m for m, n in zip(wanted, size)])
-    out = read_sizes(name, "output_size", wanted, nd, 1)
-    kernel = tuple([min(size[d], (size[d] + out[d] - 1) // out[d] + 1) for d in range(nd)])
+    out = read_sizes(name, "output_size", wanted, nd, 0)
+    kernel = tuple([widest(size[d], out[d]) for d in range(nd)])
     y = apply1(op, t, Pooling(kernel, ones, (0,) * nd, ones, size, out, True, False, 0))
     return y if t.ndim == ensure_tensor(x).ndim else squeeze(y, 0)
 
@@ -381,8 +386,8 @@ def adaptive_max_pool1d(x: Data, output_size: int | Sequence[int]) -> Tensor:
 
 def adaptive_max_pool2d(x: Data, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The largest elements of windows that divide images into `output_size` parts, an integer or one for each
-    dimension; None keeps a size. Window i begins at i size / parts and ends at (i + 1) size / parts, rounded
-    outwards."""
+    dimension; None keeps a size, and of 0 parts the result is empty. Window i begins at i size / parts and ends at
+    (i + 1) size / parts, rounded outwards."""
     return adapted(ADAPTIVE_MAX, 2, x, output_size)
 
 
@@ -440,9 +445,9 @@ cdef Pooling geometry(str name, Tensor x, kernel, stride, padding, dilation, siz
     for d in range(nd if fits else 0):
         n, m, cover = size[d], out[d], gaps[d] * (wide[d] - 1) + 1
         free = n + 2 * low[d] - cover
-        fits = fits and n >= 1 and m >= 1
+        fits = fits and n >= 1 and m >= (0 if adaptive else 1)
         if not fits: break
-        if adaptive: fits = (wide[d], steps[d], low[d], gaps[d]) == (min(n, (n + m - 1) // m + 1), 1, 0, 1)
+        if adaptive: fits = (wide[d], steps[d], low[d], gaps[d]) == (widest(n, m), 1, 0, 1)
         else: fits = 2 * low[d] <= cover and free >= 0 and m - free // steps[d] - 1 in (0, 1)
     if not fits:
         raise ValueError(f"{name}: the tensor is {x.shape}; windows of kernel {described(kernel)}, stride "

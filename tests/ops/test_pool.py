@@ -67,6 +67,37 @@ def test_gradients_of_many_windows_are_exact(f):
     assert gradient(f, np.ones((1, 1, 1, 2), "float32"))[1].ravel().tolist() == [4100 * 4100] * 2
 
 
+@pytest.mark.parametrize("nd", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["avg", "max"])
+@pytest.mark.parametrize("batch", [(2,), ()])
+def test_no_part_is_an_empty_result_with_a_gradient_of_zeros(nd, kind, batch):
+    """The values are PyTorch's, which has no backward there. Functions, layers and nets."""
+    f = getattr(cg, f"adaptive_{kind}_pool{nd}d")
+    layer = getattr(cg.nn, f"Adaptive{kind.title()}Pool{nd}d")
+    for out in {0, (0,) * nd, (2, 0, 3)[-nd:], (0, None, 2)[:nd]}:
+        x = cg.tensor(np.random.default_rng(0).normal(size=(*batch, 2, *(3, 4, 5)[:nd]))).requires_grad_()
+        shape = tuple(n if m is None else m for m, n in zip(
+            out if isinstance(out, tuple) else (out,) * nd, x.shape[-nd:], strict=True))
+        for again in range(2):
+            with cg.record(): y = f(x, out) if again else layer(out)(x)
+            assert y.shape == (*batch, 2, *shape) and y.size == 0
+            y.backward()
+            assert x.grad.numpy().shape == x.shape and not x.grad.numpy().any()
+        with cg.record(): y = f(x, out).sum()
+        (g,) = cg.autograd.grad(y, [x], create_graph=True)
+        assert not g.detach().numpy().any()
+        del g, y
+        net, ws = cg.graph.Net.capture(layer(out), x.detach()), cg.graph.Workspace()
+        ws.feed(net.inputs[0], x.detach())
+        ws.run(net)
+        assert ws.fetch(net.outputs[0]).shape == (*batch, 2, *shape)
+
+
+def test_a_negative_number_of_parts_is_refused():
+    with pytest.raises(ValueError, match=r"^adaptive_avg_pool2d: output_size is -1; wanted numbers of at least 0"):
+        cg.adaptive_avg_pool2d(cg.ones((1, 1, 2, 2)), -1)
+
+
 @pytest.mark.parametrize("f, shape", [
     (lambda x: cg.avg_pool1d(x, 1101, 1, 550, count_include_pad=False), (2, 1, 3000)),
     (lambda x: cg.avg_pool2d(x, (40, 64), (1, 2), (3, 32), True), (1, 2, 60, 200)),
