@@ -185,6 +185,7 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__array__": "(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]",
     "__bytes__": "(self) -> bytes", "__dir__": "(self) -> list[str]",
     "__array_ufunc__": "(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any",
+    "__array_function__": "(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any",
     "__dlpack_device__": "(self) -> tuple[int, int]",
     "__dlpack__": "(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, "
                   "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any",

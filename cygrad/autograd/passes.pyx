@@ -60,7 +60,7 @@ cdef str without_graph(Tensor y):
     """The advice for an output that was computed from a gradient without a graph, or an empty string."""
     if not y.buffer.flags & GRAPHLESS and not y.buffer.gradients: return ""
     return ("; it comes from a gradient without a graph: pass create_graph=True to the grad() or backward() that "
-            "computed it")
+            "computed it, unless you did: then it does not depend on a variable, and its derivative is zero")
 
 
 def _heads(outputs, gradients, what):

@@ -22,8 +22,12 @@ KEYWORDS = {
     "source_array": ("data",), "grad_tensors": ("gradients",), "head_grads": ("gradients",),
     "grad_outputs": ("gradients",), "grad": ("gradients", "gradient"), "out_grad": ("gradient",),
     "grad_tensor": ("gradient",), "head_grad": ("gradient",), "clear_buffer": ("retain_graph",),
-    "gradients": ("gradient",), "gradient": ("gradients",), "ord": ("p",),
+    "gradients": ("gradient",), "gradient": ("gradients",), "ord": ("p",), "p": ("ord",),
 }
+# Functions of NumPy that have another name here, and functions of the same name that do something else.
+NUMPY = {"dot": "matmul", "vdot": "vecdot", "amax": "max", "amin": "min", "around": "round"}
+OTHER = {"save", "load"}
+REFUSED = "does not take a tensor"
 EXAMPLES = {"axis": "...", "axes": (1, 0), "keepdims": True, "correction": 1, "start": 1, "end": -1, "shape": (2, 3),
             "k": 1, "sections": 2, "retain_graph": True}
 # A keyword of another library that has no counterpart here.
@@ -37,7 +41,8 @@ WITHOUT = {
     "scale_grad_by_freq": "GradientSlice.deduplicate(\"mean\") divides by the frequency",
     "params": "call set_parameters() on the solver", "pin_memory": "leave it out", "layout": "leave it out",
 }
-MEANING = {"correction": ", where the divisor is n - correction"}
+MEANING = {"ddof": ", where the divisor is n - correction", "unbiased": ", where the divisor is n - correction",
+           "split_size_or_sections": ", the number of parts, where PyTorch takes their size"}
 # Arguments of solvers in PyTorch and MXNet.
 FUSED = "leave it out; every update is fused"
 SOLVER = {
@@ -93,7 +98,7 @@ TENSOR = {
     "ne": "use x != y", "lt": "use x < y", "le": "use x <= y", "gt": "use x > y", "ge": "use x >= y",
     "masked_fill": "use cygrad.masked_fill(x, mask, value)", "masked_fill_": "use x[mask] = value",
     "nonzero": "use cygrad.nonzero(x), a tuple as in NumPy, or cygrad.argwhere(x)",
-    "index_select": "use take(indices, axis)", "chunk": "use split(n, axis)",
+    "index_select": "use take(indices, axis)", "chunk": "use split(n, axis), whose parts are equal",
     "zero_": "use fill_(0)", "add_": IN_PLACE.format("+"), "sub_": IN_PLACE.format("-"), "mul_": IN_PLACE.format("*"),
     "div_": IN_PLACE.format("/"), "detach_": "use detach()", "new_zeros": "use cygrad.zeros(shape, dtype=x.dtype)",
     "new_ones": "use cygrad.ones(shape, dtype=x.dtype)", "new_tensor": "use cygrad.tensor(data, dtype=x.dtype)",
@@ -123,7 +128,7 @@ SETATTR = "assign each parameter to an attribute, setattr(self, f\"w{i}\", nn.Pa
 STACK = "use Sequential of TransformerBlock"
 DECODER = "write a Module with MultiheadAttention and LayerNorm; TransformerBlock(causal=True) has self-attention only"
 ONE_CPU = "use one model; all memory is the CPU's"
-UNPOOL = "there is no inverse of max_pool; Upsample and ConvTranspose enlarge"
+UNPOOL = "there is no inverse of max_pool; Upsample and ConvTranspose2d enlarge"
 NN = {
     "functional": "operators are functions of cygrad, such as cygrad.relu",
     "utils": "the solvers of cygrad.optim have clip_grad_by_global_norm() and clip_grad_by_value()",
@@ -163,7 +168,7 @@ NN = {
 LAYER = {
     "inplace": "its result is a new tensor; leave it out", "size_average": "use reduction=\"mean\" or \"sum\"",
     "reduce": "use reduction=\"none\" for one loss per element", "norm_type": "there is no max_norm either",
-    "_weight": "use from_pretrained(weight)",
+    "_weight": "use Embedding.from_pretrained(weight)",
 }
 WITH_INPLACE = "cygrad.nn.activation", "cygrad.nn.dropout"         # the modules whose layers have it in PyTorch
 # Attributes of solvers. They are no descriptors, since a subclass in Python may have attributes of these names.
@@ -223,31 +228,47 @@ def attributes(owner, sentences):
     return {name: Answer(owner, name, sentence) for name, sentence in sentences.items()} | {"__dir__": listed}
 
 
-def public(function):
-    """The public function or method of this name. The name of a compiled method begins with _."""
+def public(function, keyword):
+    """The parameters of the public function or method of this name, or []. The name of a compiled method begins with _.
+    Of several, such as norm of cygrad and of cygrad.linalg, the first that does not have the keyword."""
     cygrad = sys.modules.get("cygrad")
-    places = [getattr(cygrad, name, None) for name in ("autograd", "memory", "random", "testing")]
+    places = [getattr(cygrad, name, None) for name in ("autograd", "memory", "random", "testing", "linalg")]
     places = [cygrad, *places, getattr(cygrad, "Tensor", None)]
     for place in reversed(places) if function.startswith("_") else places:
         f = getattr(place, function.lstrip("_"), None)
-        if callable(f): return f
-    return None
+        if not callable(f): continue
+        names = [name for name in inspect.signature(f).parameters if name != "self"]
+        if keyword not in names: return names
+    return []
+
+
+def of_numpy(name):
+    """The message of a function of NumPy, such as "mean" or "linalg.norm", to which a tensor was passed."""
+    ours = counterpart(name)
+    return (f"numpy.{name} {REFUSED}: call {f'cygrad.{ours}(x), or ' if ours else ''}numpy.{name}(x.detach().numpy()) "
+            f"for an array without a gradient")
+
+
+def counterpart(name):
+    """cygrad's name of a function of NumPy, or None."""
+    name = NUMPY.get(name, name)
+    place = sys.modules.get("cygrad")
+    for part in name.split("."): place = getattr(place, part, None)
+    return name if inspect.isroutine(place) and name not in OTHER else None
 
 
 def of_keyword(function, keyword):
     """The message for an unknown keyword of a function, given by name, or None if Python's own message is as good."""
     if function.startswith("__"): return None
-    f = public(function)
+    caller = sys._getframe(1).f_globals.get("__name__", "")
+    names = public(function, keyword)
     function = function.lstrip("_")
-    names = [name for name in inspect.signature(f).parameters if name != "self"] if f is not None else []
+    if caller.startswith("numpy."): return of_numpy(function)       # numpy.mean(x) calls x.mean(axis=None, dtype=None)
     for ours in KEYWORDS.get(keyword, ()):
         if ours not in names: continue
         call = f"{ours}={EXAMPLES[ours]}" if ours in EXAMPLES else ours
         first = f"{names[0]}, " if names[0] != ours else ""
-        return f"{function} takes {ours}, not {keyword}: {function}({first}{call}){MEANING.get(ours, '')}"
-    if keyword in ("out", "dtype", "where", "initial", "order") and hasattr(sys.modules["numpy"], function):
-        return (f"{function} of a tensor takes no {keyword}, which numpy.{function}(x) passes: call "
-                f"cygrad.{function}(x), or numpy.{function}(x.detach().numpy()) for an array without a gradient")
+        return f"{function} takes {ours}, not {keyword}: {function}({first}{call}){MEANING.get(keyword, '')}"
     if keyword in WITHOUT: return f"{function} takes no {keyword}: {WITHOUT[keyword]}"
     return f"{function} takes no {keyword}; it takes {', '.join(names)}" if names else None
 

@@ -39,7 +39,7 @@ def described(value):
         left, right = {list: "[]", tuple: "()"}.get(kind, "{}")
         return cut(f"{left}{inner}{',' * (kind is tuple and len(value) == 1)}{right}")
     if kind is slice: return f"slice({described(value.start)}, {described(value.stop)}, {described(value.step)})"
-    if kind.__module__ == "numpy" and hasattr(kind, "dtype") and kind.__name__ != "ndarray":
+    if module_of(kind) == "numpy" and hasattr(kind, "dtype") and kind.__name__ != "ndarray":
         return f"a NumPy number of dtype {value.dtype}"
     if kind is int and value.bit_length() > 1000: return f"an integer of {value.bit_length()} bits"
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, type)): return cut(repr(value))
@@ -48,7 +48,7 @@ def described(value):
     if isinstance(shape, tuple) and dtype is not None:
         noun = {"Tensor": "tensor", "numpy.ndarray": "array"}.get(type_name(value), type_name(value))
         return f"a {dtype} {noun} of shape {tuple(shape)}"
-    module = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    module = "" if module_of(kind) in ("builtins", "__main__") else f"{module_of(kind)}."
     return f"a value of type {module}{kind.__name__}"
 
 
@@ -61,8 +61,13 @@ def as_float(value, what):
 def type_name(value):
     """The class of a value, with its module if that is not of cygrad."""
     kind = type(value)
-    own = kind.__module__.partition(".")[0] in ("builtins", "__main__", "cygrad")
-    return kind.__name__ if own else f"{kind.__module__}.{kind.__name__}"
+    own = module_of(kind).partition(".")[0] in ("builtins", "__main__", "cygrad")
+    return kind.__name__ if own else f"{module_of(kind)}.{kind.__name__}"
+
+
+def module_of(kind):
+    """The module of a class or a function, or "builtins" for one that code without a __name__ has made."""
+    return getattr(kind, "__module__", None) or "builtins"
 
 
 def cut(text):

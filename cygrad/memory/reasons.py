@@ -1,6 +1,6 @@
 """memory.why: the class that presents the holders of a tensor's memory."""
 
-from cygrad.core.errors import type_name
+from cygrad.core.errors import module_of, type_name
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.sizes import words
 from cygrad.memory.holders import holders
@@ -24,7 +24,7 @@ class why:
 
     def __repr__(self):
         if self._owner is not None:
-            head = f"{words(self.bytes)} of a {self._owner.__module__}.{self._owner.__name__}, which cygrad does not " \
+            head = f"{words(self.bytes)} of a {module_of(self._owner)}.{self._owner.__name__}, which cygrad does not " \
                    f"count"
         else:
             head = f"{words(self.bytes)} of {self.category}"

@@ -12,6 +12,7 @@ from cygrad.memory.sites cimport layers, set_layer
 from weakref import ref
 
 from cygrad.core.answers import of_layer
+from cygrad.core.errors import module_of
 
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object args, Py_ssize_t i)
@@ -39,7 +40,8 @@ cdef class CallBase:
 
     def __cinit__(self, *args, **kwargs):
         init = type(self).__init__
-        if (args or kwargs) and (init is object.__init__ or getattr(init, "__module__", OURS).startswith(OURS)):
+        if (args or kwargs) and (init is object.__init__ or not hasattr(init, "__module__")
+                                 or module_of(init).startswith(OURS)):
             answer = of_layer(type(self), args, kwargs)
             if answer is not None: raise TypeError(answer)
         self._parameters, self._buffers, self._modules = {}, {}, {}

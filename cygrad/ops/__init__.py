@@ -7,7 +7,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.late_bound import bind, bind_methods
 from cygrad.ops import compare, elementwise, gradient, linalg, reduce, shape, slices
 from cygrad.ops.table import COMPOSED, ROWS, TABLE, Row
-from cygrad.ops.ufuncs import array_ufunc
+from cygrad.ops.ufuncs import array_function, array_ufunc
 
 __all__ = ["COMPOSED", "ROWS", "TABLE", "Row"]
 
@@ -39,6 +39,6 @@ bind_methods(
     cpu=shape.cpu,
     T=property(shape.transpose, doc="The tensor with its axes reversed: a view."),
     mT=property(shape.matrix_transpose, doc="The matrix, or each of a stack of them, transposed: a view."),
-    __array_ufunc__=array_ufunc,
+    __array_ufunc__=array_ufunc, __array_function__=array_function,
     **attributes("tensor", TENSOR),
 )

@@ -473,9 +473,11 @@ cdef Tensor reflected(Py_ssize_t n, tuple pair, str mode):
 cdef tuple read_widths(widths, int ndim):
     """A pair for each dimension. Raises ValueError or TypeError."""
     try:
-        pairs = np.broadcast_to(np.asarray(widths), (ndim, 2))
-        if pairs.dtype.kind == "O": [operator.index(n) for n in pairs.flat]     # Python ints of more than 64 bits
+        pairs = np.asarray(widths)
+        if pairs.dtype.kind == "O":                 # integers of other types, or of more than 64 bits
+            pairs = np.array([operator.index(n) for n in pairs.flat], object).reshape(pairs.shape)
         elif pairs.dtype.kind not in "iu": pairs = None
+        if pairs is not None: pairs = np.broadcast_to(pairs, (ndim, 2))
     except (TypeError, ValueError):
         pairs = None
     if pairs is None or pairs.size and pairs.min() < 0:

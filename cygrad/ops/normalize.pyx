@@ -213,6 +213,18 @@ cdef Operator LAYER_NORM = LayerNorm(), RMS_NORM = RmsNorm()
 OPERATORS = {o.name: o for o in (LAYER_NORM, RMS_NORM)}
 
 
+cdef int refuse_shape(str name, Tensor x, weight, eps) except -1:
+    """Raise TypeError for PyTorch's normalized_shape in the place of the weight: integers that are the shape of the
+    last dimensions of x, and that are no weight for it."""
+    shape = (weight,) if isinstance(weight, int) else weight
+    if not isinstance(shape, (tuple, list)) or not shape or not all([type(n) is int for n in shape]): return 0
+    n = len(shape)
+    if tuple(shape) != x.shape[-n:] or (n == x.shape[-1] and not isinstance(eps, Tensor)): return 0
+    rest = "weight, bias" if name == "layer_norm" else "weight"
+    raise TypeError(f"{name} takes no normalized_shape, which is the shape of the weight: {name}(x, {rest}), or "
+                    f"{name}(x, axes={tuple(range(-n, 0))}) without a weight")
+
+
 cdef double read_eps(str name, eps) except? -1:
     if isinstance(eps, bool) or not isinstance(eps, (int, float)):
         raise TypeError(f"{name}: eps must be a number, got {described(eps)}")
@@ -268,9 +280,11 @@ def layer_norm(x: Data, weight: Data | None = None, bias: Data | None = None, ep
     Ba and others, https://arxiv.org/abs/1607.06450. Raises ValueError for a weight or a bias of another shape, an axis
     that occurs twice, or an eps that is not finite; IndexError for an axis that is out of range; TypeError
     if eps is not a number."""
-    cdef double e = read_eps("layer_norm", eps)
+    cdef double e
     cdef Tensor w
     cdef Rows a
+    if type(weight) is not Tensor and weight is not None: refuse_shape("layer_norm", ensure_tensor(x), weight, eps)
+    e = read_eps("layer_norm", eps)
     if axes is not None or weight is None or bias is None: return rows(LAYER_NORM, x, weight, bias, e, axes)
     w, a = ensure_tensor(weight), Rows.__new__(Rows)        # rows() would take 0.2 us longer
     a.eps, a.ndim = e, w.layout.ndim
@@ -285,5 +299,6 @@ def rms_norm(x: Data, weight: Data | None = None, eps: float | None = None,
 
     Zhang and Sennrich, https://arxiv.org/abs/1910.07467. Raises the errors of layer_norm."""
     cdef Tensor t = ensure_tensor(x)
+    if type(weight) is not Tensor and weight is not None: refuse_shape("rms_norm", t, weight, eps)
     if eps is None: eps = 2.220446049250313e-16 if t.dtype == FLOAT64 else 1.1920928955078125e-07
     return rows(RMS_NORM, t, weight, None, read_eps("rms_norm", eps), axes)

@@ -14,17 +14,15 @@ cdef tuple read_sizes(str name, str what, value, int nd, Py_ssize_t least):
     numbers = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if len(numbers) not in (1, nd):
         raise ValueError(f"{name}: {what} is {described(value)}; wanted an integer, or a tuple of {nd}")
+    try:
+        if any([isinstance(n, bool) for n in numbers]): raise TypeError
+        numbers = tuple([operator.index(n) for n in numbers])
+    except TypeError:
+        raise TypeError(f"{name}: {what} must be an integer or a tuple of integers, got {described(value)}") from None
     for n in numbers:
-        try:
-            if isinstance(n, bool): raise TypeError
-            operator.index(n)
-        except TypeError:
-            raise TypeError(f"{name}: {what} must be an integer or a tuple of integers, got "
-                            f"{described(value)}") from None
         if n < least or n > 0x7fffffff:
             raise ValueError(f"{name}: {what} is {described(value)}; wanted numbers of at least {least} that fit into "
                              f"32 bits")
-    numbers = tuple([int(n) for n in numbers])
     return numbers if len(numbers) == nd else numbers * nd
 
 

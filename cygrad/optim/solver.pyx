@@ -31,7 +31,7 @@ from cygrad.optim.parameters cimport (
 )
 
 from cygrad.core.answers import SOLVERS, of_solver
-from cygrad.core.errors import described
+from cygrad.core.errors import described, module_of
 from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
 from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed, solver_text
@@ -79,7 +79,7 @@ cdef class Solver:
         self.parameters, self.groups, self.given, self.pending = {}, [], {}, -1
         self.base = Group.__new__(Group)
         self.refuses = None if self.row_sparse else type(self).__name__
-        ours = type(self).__module__.startswith("cygrad.")      # (a subclass elsewhere may take more)
+        ours = module_of(type(self)).startswith("cygrad.")      # (a subclass elsewhere may take more)
         answer = of_solver(type(self), given, named) if ours else None
         if answer is not None: raise TypeError(answer)
 

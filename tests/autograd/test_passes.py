@@ -86,6 +86,12 @@ def test_create_graph_is_named_where_it_is_missing():
         plain = cg.ones(2) * 2
     with pytest.raises(RuntimeError, match=r"inside `with cygrad.record\(\):`$"):
         plain.backward()
+    with cg.record():
+        linear = (3 * x).sum()
+    constant = cg.autograd.grad(linear, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="unless you did: then it does not depend on a variable, and its derivative "
+                                           "is zero$"):
+        cg.autograd.grad(constant, x)
     g = cg.autograd.grad(y, x, create_graph=True)
     cg.autograd.grad(g, x)
     with cg.record():

@@ -1,12 +1,17 @@
 """Names from other libraries: those with only one meaning work, and the others raise an error with cygrad's name."""
 
 import inspect
+import operator
+import pydoc
+import re
 
 import numpy as np
 import pytest
+from wordings import CASES
 
 import cygrad as cg
 from cygrad.core import answers
+from cygrad.ops import ufuncs
 
 
 @pytest.mark.parametrize("name", sorted(answers.TENSOR))
@@ -69,6 +74,125 @@ def test_what_the_answers_name_exists():
     assert set(answers.EXAMPLES) <= parameters
     for theirs in answers.KEYWORDS:
         assert answers.of_keyword("no_such_function", theirs) is None or theirs in answers.WITHOUT
+
+
+PLACES = [cg, cg.Tensor, cg.nn, cg.nn.Module, cg.nn.init, cg.nn.Embedding, cg.optim, cg.optim.Solver,
+          cg.optim.LRScheduler, cg.autograd, cg.memory, cg.random, cg.linalg, cg.GradientSlice, cg.graph, cg.graph.Net,
+          cg.data, cg.trainers, cg.comm, cg.io]
+# Names in an answer that are not cygrad's: of Python, of the library that is answered, and of an example.
+FOREIGN = {"setattr", "d", "PyTorch", "NumPy"}
+
+
+def found(name):
+    """Whether a name of an answer is one of cygrad: "cygrad.nn.init" itself, "attach_grad" of some class or module."""
+    if name.startswith("cygrad."): return pydoc.locate(name) is not None
+    return any(hasattr(place, name) for place in PLACES)
+
+
+def named(text):
+    """The functions and classes that a text names: cygrad.relu, repeat(x, n), LayerNorm."""
+    return {*re.findall(r"\bcygrad\.[A-Za-z_][\w.]*\w", text), *re.findall(r"(?<![\w.])[A-Za-z_]\w*(?=\()", text),
+            *re.findall(r"(?<![\w.])[A-Z][a-z]+[A-Z]\w*|(?<![\w.])[A-Z][a-z]+[1-3]d\b", text)}
+
+
+def test_every_name_in_an_answer_is_one_of_cygrad():
+    tables = [answers.WITHOUT, answers.SOLVER, answers.SCHEDULE, answers.TENSOR, answers.MODULE, answers.METHODS,
+              answers.NN, answers.LAYER, answers.SOLVERS, answers.OPTIM]
+    names = {name: text for table in tables for text in table.values() for name in named(text)}
+    assert len(names) > 80
+    assert {name: text for name, text in names.items() if name not in FOREIGN and not found(name)} == {}
+
+
+def test_every_name_of_cygrad_in_an_error_exists():
+    """The errors of tests/support/wordings."""
+    names = {name: text for _, _, text in CASES for name in re.findall(r"\bcygrad\.[A-Za-z_][\w.]*\w", text)}
+    assert len(names) > 30
+    missing = {name: text for name, text in names.items() if not found(name)}
+    assert {name for name, text in missing.items() if "No module named" not in text and "for this Python" not in text
+            } == set()
+
+
+@pytest.mark.parametrize("name", ["numpy", "scipy.special"])
+def test_the_function_that_a_ufunc_is_told_to_call_computes_the_same(name):
+    module, told = pytest.importorskip(name), 0
+    a = np.array([[0.25, 0.5], [0.75, 1.0]])
+    for f in [f for f in vars(module).values() if isinstance(f, np.ufunc) and f.nin < 6]:
+        dtype = bool if re.search("logical|bitwise|invert", f.__name__) else float
+        xs = [cg.tensor(a.astype(dtype)) for _ in range(f.nin)]
+        if f in ufuncs.OPERATORS: continue          # it does take tensors
+        with pytest.raises(TypeError) as caught: f(*xs)
+        said = (rf"{name}.{f.__name__} does not take a tensor: call (?:cygrad\.(\w+)\([xyzwv, ]+\), or )?"
+                rf"{name}.{f.__name__}\((.+)\) for an array without a gradient")
+        advice, lent = re.fullmatch(said, str(caught.value)).groups()
+        assert getattr(module, f.__name__) is f and lent.count(".detach().numpy()") == f.nin
+        if advice is None: continue
+        told += 1
+        with np.errstate(all="ignore"): wanted = f(*[x.numpy() for x in xs])
+        np.testing.assert_allclose(getattr(cg, advice)(*xs).numpy(), wanted, 1e-12, err_msg=f.__name__)
+    assert told > (35 if name == "numpy" else 9)
+
+
+def test_the_function_that_numpys_is_told_to_call_exists():
+    """While recording. It takes what NumPy's takes; of three functions the values are compared."""
+    x = cg.tensor([[1.0, 2.0], [3.0, 5.0]]).attach_grad()
+    for f, call in ((np.dot, lambda g, x: g(x, x)), (np.where, lambda g, x: g([[True, False], [False, True]], x, 0)),
+                    (np.linalg.norm, lambda g, x: g(x)), (np.stack, lambda g, x: g([x, x])),
+                    (np.around, lambda g, x: g(x)), (np.concatenate, lambda g, x: g([x, x])),
+                    (np.outer, lambda g, x: g(x[0], x[1])), (np.linalg.inv, lambda g, x: g(x)),
+                    (np.linalg.trace, lambda g, x: g(x)), (np.cumsum, lambda g, x: g(x, 1))):
+        with cg.record(), pytest.raises(RuntimeError) as caught: call(f, x)
+        told = re.search(r"silently; use detach\(\) .*, or call cygrad\.([\w.]+), which is", str(caught.value))[1]
+        with cg.record(): y = call(operator.attrgetter(told)(cg), x)
+        assert y.requires_grad
+        np.testing.assert_allclose(y.detach().numpy(), call(f, x.detach().numpy()), rtol=1e-6)
+    with cg.record():
+        y = cg.stack([x[0] * 2, x[1]])
+        for nested in (False, True):
+            with pytest.raises(RuntimeError, match=rf"or call cygrad.stack\(xs\){' with each list' * nested}, which"):
+                cg.tensor([[x[0, 0], x[1, 0]]] if nested else [x[0] * 2, x[1]])
+    for name in (*answers.NUMPY, *dir(np)):
+        ours = answers.counterpart(name)
+        if ours is not None: assert callable(operator.attrgetter(ours)(cg)) and name not in answers.OTHER
+    assert all(answers.counterpart(name) for name in answers.NUMPY)
+
+
+def test_a_module_in_code_without_a_name():
+    """A class or function of such code has no __module__, or None."""
+    names = {"cg": cg}
+    exec("class Own(cg.nn.Module):\n"
+         "    def __init__(self, n, *, bias=True): self.inner = cg.nn.Linear(n, 3, bias)\n"
+         "    def forward(self, x): return self.inner(x)\n"
+         "y = Own(2, bias=False)(cg.ones((1, 2)))\n"
+         "class Rate(cg.optim.Sgd):\n"
+         "    def __init__(self, lr, own): super().__init__(lr)\n"
+         "solver = Rate(0.5, own=3)", names)
+    assert names["Own"].__init__.__module__ is None and names["y"].shape == (1, 3) and names["solver"].lr == 0.5
+    bare = type("Bare", (), {})
+    bare.__module__ = None
+    with pytest.raises(TypeError, match="got a value of type Bare$"): cg.nn.Linear(bare(), 2)
+
+
+class Index:
+    """An integer that is known by __index__ alone."""
+
+    def __init__(self, value): self.value = value
+
+    def __index__(self): return self.value
+
+
+def test_integers_that_have_index_only():
+    i, x, image = Index, cg.ones((2, 3, 4)), cg.ones((1, 4, 6, 6))
+    for f in (lambda i: cg.pad(x[0, 0], [(i(0), i(1))]), lambda i: cg.pad(x, (i(1), 2)), lambda i: cg.pad(x, i(1)),
+              lambda i: cg.max_pool2d(image, i(2)), lambda i: cg.avg_pool2d(image, (i(2), 2), i(1), i(0)),
+              lambda i: cg.adaptive_avg_pool2d(image, (i(2), None)), lambda i: cg.lp_pool2d(image, 2, i(2)),
+              lambda i: cg.conv2d(image, cg.ones((2, 4, 3, 3)), None, i(1), i(1)), lambda i: cg.unfold(image, i(2)),
+              lambda i: cg.conv_transpose2d(image, cg.ones((4, 2, 3, 3)), None, i(1), (i(0), 0)),
+              lambda i: cg.fold(cg.unfold(image, 2), (i(6), i(6)), i(2)), lambda i: cg.pixel_shuffle(image, i(2)),
+              lambda i: cg.interpolate(image, (i(12), 12)), lambda i: cg.nn.MaxPool2d(i(2))(image),
+              lambda i: x.reshape((i(6), i(4))), lambda i: x.sum((i(0), i(2))), lambda i: cg.roll(x, i(1), i(0))):
+        assert np.array_equal(f(i).numpy(), f(int).numpy())
+    with pytest.raises(ValueError, match="^pad: widths is .*; it must be an integer of at least 0"): cg.pad(x, i(-1))
+    with pytest.raises(ValueError, match="^pad: dimension 0 of size 2 with margins of 0 and "): cg.pad(x, (0, 2**70))
 
 
 def test_every_function_with_an_axis_answers_dim():

@@ -6,6 +6,7 @@ from cygrad.core.graph.tensor import Tensor
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
+LOST: str
 @disjoint_base
 class Lease:
     pass

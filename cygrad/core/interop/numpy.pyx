@@ -133,13 +133,16 @@ cdef int check_capture() except -1:
     return refuse_trace(f"the gradient of {(<object>f.node).name()}, which reads the values of tensors,")
 
 
+LOST = "the gradients would be lost silently"       # in the message of check_lendable()
+
+
 cdef int check_lendable(Tensor t, str caller) except -1:
     """Raise RuntimeError if gradients through `t` would be lost silently, because NumPy and other libraries do not
     record. `caller` is for the error."""
     if flags().trace != NULL: refuse_trace(caller)
     if is_tracked(t) and flags().recording:
-        raise RuntimeError(f"{caller} of a tensor of shape {t.shape} that gradients flow through, while recording: the "
-                           f"gradients would be lost silently; use detach() first, or pause() the recording")
+        raise RuntimeError(f"{caller} of a tensor of shape {t.shape} that gradients flow through, while recording: "
+                           f"{LOST}; use detach() first, or pause() the recording")
     return 0
 
 
@@ -301,6 +304,12 @@ cdef object as_array(data, dtype):
             a = np.array(data)
         except (ValueError, TypeError) as e:
             raise type(e)(f"the data is not a rectangular array of numbers: {e}") from None
+        except RuntimeError as e:
+            if LOST not in str(e): raise
+            nested = any([isinstance(x, (list, tuple)) for x in data])
+            raise RuntimeError(f"a list of tensors that gradients flow through, while recording: {LOST}; use detach() "
+                               f"first, or call cygrad.stack(xs){' with each list' * nested}, which is "
+                               f"recorded") from None
         if dtype is None and (a.dtype == np.float64 or a.size == 0): a = cast(a, DTYPES[default_dtype()])
     if a.dtype.kind not in "biuf":
         raise TypeError(f"a tensor holds numbers, but this {type(data).__name__} has dtype {a.dtype}; cygrad has "

@@ -151,7 +151,7 @@ def test_functions_of_arrays_take_tensors(f):
 @pytest.mark.parametrize("f", [np.sum, np.mean, np.prod, np.max, np.min, np.any, np.all, np.std, np.var])
 def test_reductions_say_what_to_call(f):
     name = f.__name__.removeprefix("a") if f.__name__ in ("amax", "amin") else f.__name__
-    said = rf"{name} of a tensor takes no \w+, .*: call cygrad.{name}\(x\), or numpy.{name}\(x.detach\("
+    said = rf"^numpy.{name} does not take a tensor: call cygrad.{name}\(x\), or numpy.{name}\(x.detach\("
     with pytest.raises(TypeError, match=said):
         f(cg.ones(2))
 

@@ -4,6 +4,15 @@ import numpy as np
 
 import cygrad as cg
 
+
+def recording(f):
+    """A case that calls `f` with a variable while recording."""
+    def run():
+        x = cg.tensor([1.0, 2.0]).attach_grad()
+        with cg.record(): f(x)
+    return run
+
+
 CASES = [
     (lambda: cg.sum(cg.ones(2, 3), dim=1), TypeError, "sum takes axis, not dim: sum(x, axis=...)"),
     (lambda: cg.ones(2, 3).mean(1, keepdim=True), TypeError,
@@ -23,8 +32,34 @@ CASES = [
     (lambda: cg.memory.events(3), TypeError,
      "memory.events takes a function, which it calls with each event; got 3"),
     (lambda: np.sum(cg.ones(2)), TypeError,
-     "sum of a tensor takes no out, which numpy.sum(x) passes: call cygrad.sum(x), or numpy.sum(x.detach().numpy()) "
-     "for an array without a gradient"),
+     "numpy.sum does not take a tensor: call cygrad.sum(x), or numpy.sum(x.detach().numpy()) for an array without a "
+     "gradient"),
+    (lambda: cg.ones(2).mean(dtype="float64"), TypeError, "mean takes no dtype: cast with astype(dtype)"),
+    (lambda: np.ptp(cg.ones(2)), TypeError,
+     "numpy.ptp does not take a tensor: call cygrad.ptp(x), or numpy.ptp(x.detach().numpy()) for an array without a "
+     "gradient"),
+    (lambda: np.frompyfunc(abs, 1, 1)(cg.ones(2)), TypeError,
+     "the ufunc abs (vectorized) does not take a tensor: pass x.detach().numpy() for an array without a gradient"),
+    (recording(lambda x: np.where(x > 1, x, 0)), RuntimeError,
+     "numpy.where of a tensor that gradients flow through, while recording: the gradients would be lost silently; use "
+     "detach() first, or pause() the recording, or call cygrad.where, which is recorded"),
+    (recording(lambda x: np.dot(x, x)), RuntimeError,
+     "numpy.dot of a tensor that gradients flow through, while recording: the gradients would be lost silently; use "
+     "detach() first, or pause() the recording, or call cygrad.matmul, which is recorded"),
+    (recording(np.linalg.norm), RuntimeError,
+     "numpy.linalg.norm of a tensor that gradients flow through, while recording: the gradients would be lost "
+     "silently; use detach() first, or pause() the recording, or call cygrad.linalg.norm, which is recorded"),
+    (recording(lambda x: np.convolve(x, x)), RuntimeError,
+     "numpy.convolve of a tensor that gradients flow through, while recording: the gradients would be lost silently; "
+     "use detach() first, or pause() the recording"),
+    (recording(lambda x: cg.tensor([x[0] * 2, x[1]])), RuntimeError,
+     "a list of tensors that gradients flow through, while recording: the gradients would be lost silently; use "
+     "detach() first, or call cygrad.stack(xs), which is recorded"),
+    (recording(lambda x: cg.asarray([[x[0], x[1]]])), RuntimeError,
+     "a list of tensors that gradients flow through, while recording: the gradients would be lost silently; use "
+     "detach() first, or call cygrad.stack(xs) with each list, which is recorded"),
+    (lambda: cg.linalg.trace(cg.ones((2, 2)), axis1=0), TypeError, "trace takes no axis1; it takes x, offset, dtype"),
+    (lambda: cg.linalg.norm(cg.ones(2), p=1), TypeError, "norm takes ord, not p: norm(x, ord)"),
     (lambda: cg.softmax(cg.ones(2), out=1), TypeError, "softmax takes no out: its result is a new tensor"),
     (lambda: np.exp(cg.ones(2)), TypeError,
      "numpy.exp does not take a tensor: call cygrad.exp(x), or numpy.exp(x.detach().numpy()) for an array "

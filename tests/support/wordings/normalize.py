@@ -5,6 +5,18 @@ import cygrad as cg
 X = (2, 4, 3)
 
 CASES = [
+    (lambda: cg.layer_norm(cg.zeros((2, 3)), (3,), cg.ones(3), cg.zeros(3)), TypeError,
+     "layer_norm takes no normalized_shape, which is the shape of the weight: layer_norm(x, weight, bias), or "
+     "layer_norm(x, axes=(-1,)) without a weight"),
+    (lambda: cg.layer_norm(cg.zeros((2, 1)), [1], cg.ones(1), cg.zeros(1)), TypeError,
+     "layer_norm takes no normalized_shape, which is the shape of the weight: layer_norm(x, weight, bias), or "
+     "layer_norm(x, axes=(-1,)) without a weight"),
+    (lambda: cg.rms_norm(cg.zeros((4, 2, 3)), (2, 3), cg.ones((2, 3))), TypeError,
+     "rms_norm takes no normalized_shape, which is the shape of the weight: rms_norm(x, weight), or rms_norm(x, "
+     "axes=(-2, -1)) without a weight"),
+    (lambda: cg.layer_norm(cg.zeros((2, 3)), 3), TypeError,
+     "layer_norm takes no normalized_shape, which is the shape of the weight: layer_norm(x, weight, bias), or "
+     "layer_norm(x, axes=(-1,)) without a weight"),
     (lambda: cg.layer_norm(cg.zeros((2, 3)), cg.zeros(2), cg.zeros(2)), ValueError,
      "layer_norm: x is (2, 3), weight (2,) and bias (2,); weight and bias must have the shape of the last dimensions "
      "of x, which are normalized"),

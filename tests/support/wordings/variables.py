@@ -58,7 +58,8 @@ CASES = [
     *[(lambda how=how: from_a_gradient(how), RuntimeError,
        f"{'grad' if how == 'grad' else 'backward'}: output 0, of shape {(2,) if how == 'grad' else ()}, was not "
        f"recorded; compute it from a variable (attach_grad() or requires_grad_()) inside `with cygrad.record():`; it "
-       f"comes from a gradient without a graph: pass create_graph=True to the grad() or backward() that computed it")
+       f"comes from a gradient without a graph: pass create_graph=True to the grad() or backward() that computed it, "
+       f"unless you did: then it does not depend on a variable, and its derivative is zero")
       for how in ("sum", "grad", ".grad")],
     (lambda: cg.backward(RESULT(), ["3"]), TypeError,
      "backward: gradient 0 must be a tensor, a NumPy array, a number or None, got str"),
