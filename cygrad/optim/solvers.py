@@ -6,11 +6,13 @@ g + weight_decay w takes the place of g, or, in a rule with a decay of its own (
 
 from __future__ import annotations
 
+import sys
 from typing import TypedDict, Unpack
 
 from cygrad.optim.groups import Parameters
 from cygrad.optim.solver import Solver
 
+_INDENT = "" if sys.version_info >= (3, 13) else "    "     # of docstrings: Python 3.13 removes it
 Rate = float | Parameters                           # the first argument
 
 
@@ -353,9 +355,9 @@ def _describe(solver: type[Solver]) -> str:
     name, (rate, *settings), given = solver.__name__, solver.settings, solver.__init__.__defaults__ or ()
     betas = f", betas={given[1:3]}" if "beta1" in settings else ""
     sparse = "" if solver.row_sparse else (
-        "\n\n    Row-sparse gradients (GradientSlice) are refused: update() raises TypeError.")
-    return (f"\n\n    Calls: {name}({rate}={solver.default}) and set_parameters(parameters), or, as in PyTorch,\n"
-            f"    {name}(parameters, lr={solver.default}{betas}, weight_decay=0.01).{sparse}")
+        f"\n\n{_INDENT}Row-sparse gradients (GradientSlice) are refused: update() raises TypeError.")
+    return (f"\n\n{_INDENT}Calls: {name}({rate}={solver.default}) and set_parameters(parameters), or, as in PyTorch,\n"
+            f"{_INDENT}{name}(parameters, lr={solver.default}{betas}, weight_decay=0.01).{sparse}")
 
 
 for _solver in Solver.__subclasses__():
