@@ -202,6 +202,7 @@ class Entry:
 
 
 def member(name, value):
+    if isinstance(value, surface.NoSuch): return False                  # a name of another library, which raises
     if type(value).__module__.startswith("sklearn."): return False      # set_fit_request and others, which it adds
     return not name.startswith("_") and (surface.is_function(value) or surface.is_attribute(value)
                                          or isinstance(value, (staticmethod, classmethod)))

@@ -12,6 +12,8 @@ import re
 import sys
 
 import surface
+from cygrad.memory.profiling import AXES, COLUMNS
+from cygrad.memory.rows import BY
 from cygrad.optim import Solver
 from surface import Answer
 
@@ -60,9 +62,10 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "why.t": "Tensor", "limit.bytes": "int | str",
     **{f"MemoryLimitError.{name}": "str" for name in "message operation line".split()},
     **{f"MemoryLimitError.{name}": "int" for name in "requested limit fits".split()},
-    "table.by": "Literal['operation', 'category', 'line', 'stack', 'why']", "path": "str | PathLike[str]",
-    "compare.by": "Literal['operation', 'category', 'line']", "compare.other": "profile | str | PathLike[str]",
-    "plot.axis": "Literal['events', 'time']",
+    "table.by": f"Literal{[*COLUMNS]}", "compare.by": f"Literal{[*BY]}", "plot.axis": f"Literal{[*AXES]}",
+    "path": "str | PathLike[str]", "compare.other": "profile | str | PathLike[str]",
+    "GradientSlice.indices": "_Data", "GradientSlice.values": "_Data",
+    "GradientSlice.shape": "int | Sequence[int] | None",
     "parameters": "_Parameters",
     "retain_graph": "bool | None",
     "shape": "int | Sequence[int]",
@@ -194,13 +197,13 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__enter__": "(self) -> {entered}",
     "__exit__": "(self, kind: object = None, value: object = None, traceback: object = None) -> None",
     "CallBase.__call__": "(self, *args: Any, **kwargs: Any) -> Any",
-    "__call__": "(self, f: _F) -> _F",
+    **dict.fromkeys(("__call__", "Scope.__call__"), "(self, f: _F) -> _F"),
     "__reduce__": "(self) -> Any", "__reduce_ex__": "(self, protocol: Any, /) -> Any",
     "__getstate__": "(self) -> Any", "__setstate__": "(self, state: Any) -> None",
     "__deepcopy__": "(self, memo: Any) -> Tensor",
 }
-ENTERED = {"Scope": "Tape | None", "events": "list[_Event]", "GradientCollector": "Self", "detect_anomaly": "Self",
-           "saved_tensors_hooks": "Self", "Handle": "Self", "fail_allocation": "Failure", "assert_no_leak": "None"}
+ENTERED = {"Scope": "Tape | None", "events": "list[_Event]", "Failing": "Failure", "assert_no_leak": "None",
+           **dict.fromkeys(("planning", "writes_into"), "None")}       # what `with` gives; of other classes Self
 SILENT = {                  # of every class, or without meaning for a type checker; 3.12 added the buffer protocol
     f"__{name}__" for name in "new doc module dict weakref qualname delitem repr str slots annotations firstlineno "
     "static_attributes getattr getattribute buffer release_buffer pyx_vtable reduce_cython setstate_cython "
@@ -357,7 +360,8 @@ class Stub:
 
     def member(self, owner, cls, name, value, strict):
         key = f"{owner}.{name}"
-        if name == "__init__" or name == "__new__" and isinstance(value, staticmethod):
+        python = isinstance(value, staticmethod) or "__init__" not in vars(cls) and surface.embedded(cls) is not None
+        if name == "__init__" or name == "__new__" and python:
             parameters = surface.constructor(cls)
             first = "self" if name == "__init__" else "cls"
             text = self.parameters(owner, parameters, strict)
@@ -368,7 +372,8 @@ class Stub:
             self.lines.append(f"{name}: None")
         elif name in DUNDERS:
             text = DUNDERS.get(key, DUNDERS[name]).format(cls=owner, entered=ENTERED.get(owner, "Self"))
-            if not strict: text = re.sub(r"(: |-> )[^,()=]+(?=,|\)|$)", r"\1Any", text)
+            if not strict and key not in DUNDERS and name not in ("__enter__", "__exit__"):     # public scopes inherit
+                text = re.sub(r"(: |-> )[^,()=]+(?=,|\)|$)", r"\1Any", text)
             ignore = "  # type: ignore[override]" if name in OVERRIDES else ""
             self.lines.append(f"def {name}{text}: ...{ignore}")
         elif name in DECLARED and hasattr(cls, "promotes"):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import cygrad  # noqa: E402  the package of this tree, even if another one is installed
-from cygrad.core.answers import Answer  # noqa: E402, F401
+from cygrad.core.answers import Answer, NoSuch  # noqa: E402, F401
 
 if Path(cygrad.__file__).resolve().parent.parent != ROOT:
     sys.exit(f"cygrad was imported from {cygrad.__file__}, not from {ROOT}")
@@ -89,23 +89,27 @@ def first_sentence(value):
     return re.split(r"(?<=[.:]) (?=[A-Z])", paragraph)[0]
 
 
+def embedded(cls):
+    """The parameters of a compiled class's constructor, as text, from the call in the first line of its docstring; None
+    if there is none. Cython writes that line for `__init__`, with C types. For `__cinit__` the source has it."""
+    head = re.fullmatch(rf"{cls.__name__}\((.*)\)", (vars(cls).get("__doc__") or "").partition("\n")[0])
+    return head and re.sub(r"(\A|, |\*)(?:[\w.]+ )+(?=\w+(?:=|,|\Z))", r"\1", head[1])     # `, double lr` is `, lr`
+
+
 def constructor(cls):
-    """The parameters of a class's constructor without self, as inspect.Parameters; None if it defines no
-    constructor."""
-    if isinstance(vars(cls).get("__new__"), staticmethod):
-        return list(inspect.signature(vars(cls)["__new__"].__func__).parameters.values())[1:]
-    if "__init__" not in vars(cls): return None
-    if inspect.isfunction(vars(cls)["__init__"]) or hasattr(vars(cls)["__init__"], "func_code"):
-        return list(inspect.signature(vars(cls)["__init__"]).parameters.values())[1:]
-    # A compiled class: Cython inserts the signature into the docstring, with C types.
-    head = (cls.__doc__ or "").partition("\n")[0]
-    match = re.fullmatch(rf"{cls.__name__}\((.*)\)", head)
-    if match is None:
-        return [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
-                inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)]
-    cleaned = re.sub(r"(\A|, |\*)(?:[\w.]+ )+(?=\w+(?:=|,|\Z))", r"\1", match[1])      # `, double lr` is `, lr`
+    """The parameters of a class's constructor without self, as inspect.Parameters. A class that has none of its own has
+    that of its base. None if the base is one of Python's, such as RuntimeError, other than object."""
+    made = next(c for c in cls.__mro__ if c.__module__ == "builtins" or "__init__" in vars(c)
+                or isinstance(vars(c).get("__new__"), staticmethod) or embedded(c) is not None)
+    if made.__module__ == "builtins": return [] if made is object else None
+    if isinstance(vars(made).get("__new__"), staticmethod):
+        return list(inspect.signature(vars(made)["__new__"].__func__).parameters.values())[1:]
+    init = vars(made).get("__init__")
+    if inspect.isfunction(init) or hasattr(init, "func_code"):
+        return list(inspect.signature(init).parameters.values())[1:]
     scope = {}
-    exec(f"def f({cleaned}): pass", {"__builtins__": __builtins__}, scope)
+    given = embedded(made)
+    exec(f"def f({'*args, **kwargs' if given is None else given}): pass", {"__builtins__": __builtins__}, scope)
     return list(inspect.signature(scope["f"]).parameters.values())
 
 

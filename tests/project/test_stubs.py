@@ -1,6 +1,8 @@
 """The stubs and the generated pages are up to date, match the compiled modules, and work with a type checker."""
 
 import ast
+import importlib
+import inspect
 import os
 import re
 import shutil
@@ -46,6 +48,7 @@ with cg.pause(), cg.memory.track() as watched:
 a, b = cg.autograd.grad([w], [w, w], create_graph=True)
 bytes_of_a: int = a.nbytes + b.astype("float64").nbytes
 one: cg.Tensor = cg.autograd.grad(w, w)
+rows: cg.Tensor = cg.GradientSlice([0, 2], np.ones((2, 4)), shape=(3, 4)).values
 picture = np.asarray(w.detach())
 if w.grad is not None: w.grad = w.grad * 0.5
 """
@@ -61,8 +64,34 @@ WRONG = {                   # lines that a type checker refuses, with mypy's err
     "one: int = cg.exp(w)": "assignment",
     "never: cg.Tensor = cg.autograd.grad(w, w, allow_unused=True)": "assignment",
     "cg.Tensor(3)": "arg-type",
+    "cg.GradientSlice([0])": "call-arg",
     "cg.optim.Sgd(rate=0.1)": "call-arg",
 }
+
+
+SCOPES = {                  # scopes, with the type of x in `with SCOPE as x`, as mypy prints it
+    "cg.record()": "cygrad.core.graph.tape.Tape",
+    "cg.no_grad()": "cygrad.core.graph.tape.Tape | None",
+    "cg.pause()": "cygrad.core.graph.tape.Tape | None",
+    "cg.train_mode()": "cygrad.core.graph.tape.Tape | None",
+    "cg.GradientCollector()": "cygrad.autograd.scopes.GradientCollector",
+    "cg.autograd.detect_anomaly()": "cygrad.autograd.scopes.detect_anomaly",
+    "cg.autograd.saved_tensors_hooks(lambda t: t, lambda t: t)": "cygrad.autograd.scopes.saved_tensors_hooks",
+    "w.register_hook(lambda g: g)": "cygrad.core.backward.hooks.Handle",
+    "cg.memory.profile()": "cygrad.memory.profiling.profile",
+    "cg.memory.track()": "cygrad.memory.scopes.track",
+    "cg.memory.limit(1)": "cygrad.memory.scopes.limit",
+    "cg.memory.scope()": "cygrad.core.graph.scopes.scope",
+    "cg.memory.events()": "list[tuple[str, int, int, str]]",
+    "cg.testing.fail_allocation(1)": "cygrad.testing.scopes.Failure",
+    "cg.testing.assert_no_leak()": "None",
+    "cg.nn.ReLU().register_forward_hook(print)": "cygrad.nn.module.HookHandle",
+    "cg.graph.Workspace().immediate()": "cygrad.graph.immediate.Immediate",
+    "cg.comm.Communicator().all_reduce_callback([w], 1024)": "cygrad.comm.overlap.AllReduceScope",
+}
+
+
+INSIDE = {"cygrad/bundles.py: Alone", "cygrad/comm/communicator.py: Begun", "cygrad/io/files.py: Input"}
 
 
 def mypy(path, tmp_path):
@@ -83,6 +112,23 @@ def test_a_user_program_passes_strict_and_wrong_ones_do_not(tmp_path):
     bad.write_text("import cygrad as cg\nw = cg.tensor([1.0])\n" + "\n".join(WRONG) + "\n")
     found = re.findall(r"bad\.py:(\d+): error: .*\[([\w-]+)\]", mypy(bad, tmp_path).stdout)
     assert [(int(line), code) for line, code in found] == [(i, code) for i, code in enumerate(WRONG.values(), 3)]
+
+
+def test_what_a_scope_gives_has_a_type(tmp_path):
+    """Also in a class that has no public name, because scopes inherit from it."""
+    program = tmp_path / "scopes.py"
+    lines = [f"with {scope} as x{i}: reveal_type(x{i})" for i, scope in enumerate(SCOPES)]
+    lines += ["@cg.no_grad()", "def f(x: int) -> str: return str(x)", "reveal_type(f)"]     # a scope as a decorator
+    program.write_text("\n".join(["import cygrad as cg", 'w = cg.tensor([1.0])', *lines, ""]))
+    done = mypy(program, tmp_path)
+    assert re.findall(r'Revealed type is "(.*)"', done.stdout) == [*SCOPES.values(), "def (x: int) -> str"], done.stdout
+    untyped = {f"{path.relative_to(ROOT)}: {node.name}"
+               for path in [*(ROOT / "cygrad").rglob("*.pyi"), *(ROOT / "cygrad").rglob("*.py")]
+               if path.suffix == ".pyi" or not path.with_suffix(".pyi").exists()
+               for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)
+               for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__enter__"
+               if f.returns is None or ast.unparse(f.returns) == "Any"}
+    assert untyped == INSIDE                                    # which only cygrad opens
 
 
 @pytest.mark.parametrize("tool", ["make_stubs.py", "make_docs.py"])
@@ -132,12 +178,37 @@ def test_every_public_name_is_in_the_stub():
     assert shown == names(ROOT / "cygrad" / "__init__.pyi") - {"__version__"}
 
 
-def test_every_public_function_and_class_has_a_docstring():
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import surface
-    finally:
-        sys.path.pop(0)
+@pytest.fixture
+def surface(monkeypatch):
+    """tools/surface.py."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    return importlib.import_module("surface")
+
+
+# Classes that users do not create: most exceptions, and the bases that refuse to be called.
+NOT_CREATED = {
+    "cygrad.GraphFreedError", "cygrad.InplaceError", "cygrad.PrecisionWarning", "cygrad.linalg.LinAlgError",
+    "cygrad.Tensor", "cygrad.autograd.Function", "cygrad.graph.Blob",
+}
+
+
+def test_every_entry_of_the_reference_has_its_signature(surface):
+    """A layer without a constructor of its own has that of its base. Of a name of another library there is no entry."""
+    bare, entries = set(), 0
+    for page in sorted((ROOT / "docs" / "api").glob("*.md")):
+        text = page.read_text()
+        for kind, shown in re.findall(r"^#{2,4} <a id=\S+></a>(\w* ?)`([^`]+)`$", text, re.M):
+            if kind in ("data ", "property ") or re.search(rf"`{re.escape(shown)}`\n\nThe same as ", text): continue
+            entries += 1
+            if "(" not in shown: bare.add(shown)
+    assert entries > 800 and bare == NOT_CREATED
+    layers = (ROOT / "docs" / "api" / "nn.md").read_text()
+    assert "class `cygrad.nn.ReLU()`" in layers and "`Module.to`" not in layers
+    given = str(inspect.signature(cg.nn.MaxPool2d)).count(":")
+    assert len(surface.constructor(cg.nn.MaxPool2d)) == given > 3
+
+
+def test_every_public_function_and_class_has_a_docstring(surface):
     bare = [f"{module.__name__}.{name}" for module in surface.public_packages()
             for name, value in surface.public(module).items()
             if callable(value) and not surface.text(value)]

@@ -1,16 +1,18 @@
 # Written by tools/make_stubs.py; do not edit.
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, Self, TypeAlias, final
 from typing_extensions import disjoint_base
 import numpy as np
 import numpy.typing as npt
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.graph.trace import Step
 _Head: TypeAlias = Tensor | npt.NDArray[Any] | float | None
+_Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
 @final
 class GradientSlice:
+    def __new__(cls, indices: _Data, values: _Data, shape: int | Sequence[int] | None = None) -> Self: ...
     def __len__(self) -> int: ...
     def to_dense(self, shape: int | Sequence[int] | None = None) -> Tensor: ...
     def deduplicate(self, op: Literal['sum', 'mean'] = 'sum') -> GradientSlice: ...

@@ -34,7 +34,9 @@ cdef extern from "Python.h":
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class GradientSlice:
-    """A row-sparse gradient: row `indices[k]` of the gradient is the sum of the rows `values[k]` of that index, and the
+    """GradientSlice(indices, values, shape=None)
+
+    A row-sparse gradient: row `indices[k]` of the gradient is the sum of the rows `values[k]` of that index, and the
     rows without an index are zeros.
 
     indices: integers of at least 0, shape (n,). values: float32 or float64, shape (n, ...). shape: the shape of the
