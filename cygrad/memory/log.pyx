@@ -129,6 +129,12 @@ cdef class EventLog(Open):
     cdef readonly Py_ssize_t peak_at            # the number of events up to the peak
     cdef readonly bint lost                     # an event is missing because there was no memory for it
 
+    def __cinit__(self):
+        self.base, self.before = State(), (0,) * <int>CATEGORIES
+        self.base_phases, self.allocated, self.samples = [], [], []
+        self.sites, self.frames, self.shapes, self.layers = [], [], [], []
+        self.removed = [0] * len(PHASES)
+
     @cython.embedsignature.format("c")
     def __init__(self, Py_ssize_t max_events):
         self.max_events = max_events
@@ -233,13 +239,17 @@ cdef class EventLog(Open):
 
     # ---- sums of the events
 
+    cdef Py_ssize_t held(self, count) except -1:
+        """The first `count` events in memory, or all of them."""
+        return self.n if count is None else max(0, min(<Py_ssize_t>count, self.n))
+
     cdef State at(self, Py_ssize_t count):
         """The state after the first `count` events. Of the dropped events only the peak is known."""
         cdef State state
         cdef Py_ssize_t i
-        if count <= self.dropped and self.dropped: return self.peak_state
+        if count <= self.dropped and self.dropped and self.peak_state is not None: return self.peak_state
         state = self.base.copy()
-        for i in range(count - self.dropped): state.play(&self.event[i])
+        for i in range(self.held(count - self.dropped)): state.play(&self.event[i])
         if state.lost: raise MemoryError("no memory for the report of a profile")
         return state
 
@@ -259,8 +269,8 @@ cdef class EventLog(Open):
         each at its maximum."""
         cdef State state = self.base.copy()
         cdef list out = []
-        cdef Py_ssize_t i, n = self.n if count is None else count
-        cdef Py_ssize_t stretch = (n + points - 1) // points if n else 1
+        cdef Py_ssize_t i, n = self.held(count)
+        cdef Py_ssize_t stretch = (n - 1) // max(points, <Py_ssize_t>1) + 1 if n else 1
         cdef size_t maximum = 0, total = 0
         cdef size_t best[CATEGORIES]
         cdef Py_ssize_t best_at = -1
@@ -283,7 +293,7 @@ cdef class EventLog(Open):
         """[phase, its first event, the ticks then, the event after its last, the ticks of its last] of each run of
         events of one phase (an index into PHASES). Runs without a phase are omitted."""
         cdef list out = [list(run) for run in self.base_phases]
-        cdef Py_ssize_t i, n = self.n if count is None else count
+        cdef Py_ssize_t i, n = self.held(count)
         cdef int phase, current = out[-1][0] if out and out[-1][3] == self.dropped else NO_PHASE
         for i in range(n):
             phase = self.event[i].phase
@@ -305,7 +315,7 @@ cdef class EventLog(Open):
         cdef Py_ssize_t i, sites = len(self.sites)
         cdef size_t* sums = <size_t*>PyMem_RawCalloc(2 * sites, sizeof(size_t))
         if sums == NULL: raise MemoryError("no memory for the report of a profile")
-        for i in range(self.n if count is None else count):
+        for i in range(self.held(count)):
             if self.event[i].kind != ALLOCATED: continue
             sums[2 * self.event[i].site] += 1
             sums[2 * self.event[i].site + 1] += self.event[i].nbytes

@@ -2,15 +2,25 @@
 
 Every function, method, property, slot and constructor of every compiled module, public or internal, is called with
 wrong types, including None: as self, as each argument, and in the wrong number. A call must return or raise. A crash
-ends the process, which tests/properties/test_wrongtypes.py detects. The last line has the number of calls."""
+ends the process, which tests/properties/test_wrongtypes.py detects. The last line has the number of calls.
 
+Objects in a state that cygrad itself never makes are tried too: of every class, one whose __init__ has not run, one
+made without arguments, and one of a subclass. Their attributes, methods without arguments and protocols are used, and
+their copies and pickles."""
+
+import copy
 import faulthandler
 import gc
 import importlib
 import inspect
+import operator
+import pickle
 import pkgutil
 import sys
 import warnings
+import weakref
+
+import numpy as np
 
 import cygrad as cg
 
@@ -88,9 +98,9 @@ def callables():
                     for attribute in sorted(dir(f)):
                         if attribute.startswith("__") and attribute not in SLOTS: continue
                         member = inspect.getattr_static(f, attribute, None)
-                        if callable(member): f = lambda *a, m=made, n=attribute: getattr(m, n)(*a)     # noqa: E731
-                        else: f = lambda *_, m=made, n=attribute: getattr(m, n)                         # noqa: E731
-                        yield f"bare {full}.{attribute}", f
+                        if callable(member): g = lambda *a, m=made, n=attribute: getattr(m, n)(*a)     # noqa: E731
+                        else: g = lambda *_, m=made, n=attribute: getattr(m, n)                         # noqa: E731
+                        yield f"bare {full}.{attribute}", g
             elif callable(f) and (getattr(f, "__module__", "") or "").startswith("cygrad"):
                 seen.add(id(f))
                 yield full, f
@@ -102,6 +112,73 @@ def bare(kind):
         return kind.__new__(kind)
     except BaseException:
         return None
+
+
+def inherited(kind):
+    """An object of a subclass, whose __init__ has not run."""
+    try:
+        return bare(type("Inherited", (kind,), {}))
+    except BaseException:                           # (the class is final)
+        return None
+
+
+def called(kind):
+    """An object made without arguments."""
+    try:
+        return kind()
+    except BaseException:
+        return None
+
+
+def writable(made):
+    return np.frombuffer(made, np.uint8).copy()
+
+
+def entered(made):
+    with made: pass
+
+
+def pickled(protocol):
+    return lambda made: use(pickle.loads(pickle.dumps(made, protocol)))
+
+
+def use(made):
+    """What any code may do with any object."""
+    return [call(f, made) for f in (repr, bytes, len, list, hash, bool, copy.copy)]
+
+
+# What Python itself does with objects, beside the attributes that dir() lists.
+PROTOCOLS = [bytes, bytearray, memoryview, writable, np.asarray, np.from_dlpack, len, iter, list, next, reversed, repr,
+             str, format, hash, bool, int, float, complex, operator.index, abs, operator.neg, dir, vars, entered,
+             sys.getsizeof, gc.get_referents, weakref.ref, lambda made: use(copy.copy(made)),
+             lambda made: use(copy.deepcopy(made)), *[pickled(n) for n in range(pickle.HIGHEST_PROTOCOL + 1)],
+             lambda made: made == made, lambda made: made < made, lambda made: made + made, lambda made: made[0],
+             lambda made: made[:], lambda made: 0 in made, lambda made: made()]
+
+
+def uses():
+    """(name, function of no arguments) for everything that can be done with an object of each class."""
+    for kind in list(classes()):
+        full = f"{kind.__module__}.{kind.__qualname__}"
+        for make in (bare, inherited, called):
+            if full in LEFT_OUT or make(kind) is None: continue
+            for n, f in enumerate(PROTOCOLS):
+                yield f"{make.__name__} {full}: protocol {n}", lambda f=f, m=make, k=kind: f(m(k))
+            for name in sorted({*dir(kind)}):
+                f = lambda n=name, m=make, k=kind: getattr(m(k), n)         # noqa: E731
+                yield f"{make.__name__} {full}.{name}", f
+                if f"{full}.{name}" not in LEFT_OUT and callable(getattr(kind, name, None)):
+                    yield f"{make.__name__} {full}.{name}()", lambda f=f: f()()
+
+
+def classes():
+    """Every class of cygrad's modules, once."""
+    seen = set()
+    for module in compiled_modules():
+        for kind in list(vars(module).values()):
+            if inspect.isclass(kind) and id(kind) not in seen and (kind.__module__ or "").startswith("cygrad"):
+                seen.add(id(kind))
+                yield kind
 
 
 def call(f, *args):
@@ -139,6 +216,11 @@ def main():
                 count += 1
                 restore(threads)
             del vs
+        for name, f in uses():
+            if said: print(name, flush=True)
+            call(f)
+            count += 1
+            restore(threads)
     gc.collect()
     print(count, "calls")
 

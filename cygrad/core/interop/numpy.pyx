@@ -65,6 +65,8 @@ cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
     view.itemsize = itemsize(lease.dtype)
     view.len = view.itemsize
     for d in range(lease.ndim): view.len *= lease.shape[d]
+    if lease.data == NULL and view.len:
+        raise BufferError("this Lease has no memory, because it was not made for a tensor; call numpy() of a tensor")
     view.readonly = not lease.writable
     view.ndim = lease.ndim if wanted & PyBUF_ND else 1          # without PyBUF_ND the memory is flat
     view.format = NULL

@@ -178,3 +178,12 @@ def test_matplotlib_draws_tensors():
     axes.figure.clear()
     del axes, line
     gc.collect()
+
+
+def test_a_lease_without_memory():
+    from cygrad.core.interop.numpy import Lease
+
+    for read in (bytes, memoryview):
+        with pytest.raises(BufferError, match="this Lease has no memory, because it was not made for a tensor; call "
+                                              r"numpy\(\) of a tensor"):
+            read(Lease())
