@@ -8,6 +8,9 @@ from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, Array, real, view1d, 
 from cygrad.kernels.codes cimport WORD, ZEROS, at_least, greater, nonzero, put_words, unpack_codes
 from cygrad.kernels.driver cimport STRIP, gather, strip_of
 
+cdef extern from "cygrad/platform.h" nogil:
+    int cg_count_bits(unsigned long long word)
+
 ctypedef fused place:
     uint16_t
     uint32_t
@@ -161,10 +164,10 @@ cdef bint has_other_value(real[::1] x) noexcept nogil:
 
 # ---- masks -----------------------------------------------------------------------------------------------------------
 
-cdef void pack_mask(const Array* mask, uint8_t* bits) noexcept nogil:
-    """A bit for each element of a bool array in row-major order."""
+cdef Py_ssize_t pack_mask(const Array* mask, uint8_t* bits) noexcept nogil:
+    """A bit for each element of a bool array in row-major order. Returns the number of bits that are set."""
     cdef uint8_t strip[STRIP]
-    cdef Py_ssize_t start = 0, n = mask.layout.size, count, i, k
+    cdef Py_ssize_t start = 0, n = mask.layout.size, count, i, k, found = 0
     cdef uint64_t word
     while start < n:
         count = min(n - start, <Py_ssize_t>STRIP)
@@ -172,21 +175,25 @@ cdef void pack_mask(const Array* mask, uint8_t* bits) noexcept nogil:
         for k in range((count + WORD - 1) // WORD):
             i = WORD * k
             word = nonzero(strip + i)
+            if count - i < WORD: word &= (<uint64_t>1 << (count - i)) - 1
             put_words(&word, min(count - i, <Py_ssize_t>WORD), 1, bits + (start + i) // 8)
+            found += cg_count_bits(word)
         start += count
+    return found
 
 
-cdef void places_(const Array* mask, Py_ssize_t max_places, place* places) noexcept nogil:
+cdef Py_ssize_t places_(const Array* mask, Py_ssize_t max_places, place* places) noexcept nogil:
     cdef uint8_t strip[STRIP]
     cdef Py_ssize_t start = 0, n = mask.layout.size, count, i, k = 0
     while start < n:
         count = min(n - start, <Py_ssize_t>STRIP)
         gather(<char*>strip, mask, start, count)
         for i in range(count):
-            if strip[i] and k < max_places:
-                places[k] = <place>(start + i)
+            if strip[i]:
+                if k < max_places: places[k] = <place>(start + i)
                 k += 1
         start += count
+    return k
 
 
 cdef void set_(const place* places, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil:
@@ -197,12 +204,12 @@ cdef void set_(const place* places, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) n
         if at < <uint64_t>n: mask[at] = 1
 
 
-cdef void places_of(const Array* mask, int dtype, Py_ssize_t max_places, char* places) noexcept nogil:
+cdef Py_ssize_t places_of(const Array* mask, int dtype, Py_ssize_t max_places, char* places) noexcept nogil:
     """The row-major positions of the true elements, in order, up to `max_places` of them. `dtype`, the dtype of the
-    positions, is UINT16, UINT32 or INT64."""
-    if dtype == UINT16: places_(mask, max_places, <uint16_t*>places)
-    elif dtype == UINT32: places_(mask, max_places, <uint32_t*>places)
-    else: places_(mask, max_places, <int64_t*>places)
+    positions, is UINT16, UINT32 or INT64. Returns the number of true elements."""
+    if dtype == UINT16: return places_(mask, max_places, <uint16_t*>places)
+    if dtype == UINT32: return places_(mask, max_places, <uint32_t*>places)
+    return places_(mask, max_places, <int64_t*>places)
 
 
 cdef void mask_from(const char* places, int dtype, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil:

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.driver cimport STRIP, scatter, strip_of
+from cygrad.kernels.driver cimport STRIP, gather, scatter, strip_of
 
 ctypedef fused word:        # an element, by its size
     uint8_t
@@ -82,22 +82,25 @@ cdef Py_ssize_t count_nonzero(const Array* x) noexcept nogil:
     return total
 
 
-cdef void argwhere(const Array* x, int64_t* y) noexcept nogil:
-    """y = a row of ndim indices for each nonzero element, in row-major order."""
+cdef Py_ssize_t argwhere(const Array* x, int64_t* y, Py_ssize_t rows) noexcept nogil:
+    """y = a row of ndim indices for each nonzero element, in row-major order, up to `rows` of them. Returns the number
+    of nonzero elements, which another thread may have changed since they were counted."""
     cdef uint8_t strip[STRIP]
     cdef int64_t index[MAX_NDIM]
     cdef const Layout* l = x.layout
-    cdef Py_ssize_t n = l.size, start = 0, count, i
+    cdef Py_ssize_t n = l.size, start = 0, count, i, found = 0
     cdef int d
-    if l.ndim == 0: return
+    if l.ndim == 0: return rows
     for d in range(l.ndim): index[d] = 0
     while start < n:
         count = n - start if n - start < STRIP else STRIP
         nonzero(x, start, count, strip)
         for i in range(count):
             if strip[i]:
-                for d in range(l.ndim): y[d] = index[d]
-                y += l.ndim
+                if found < rows:
+                    for d in range(l.ndim): y[d] = index[d]
+                    y += l.ndim
+                found += 1
             d = l.ndim - 1
             index[d] += 1
             while d > 0 and index[d] == l.shape[d]:  # carry into the next row
@@ -105,6 +108,7 @@ cdef void argwhere(const Array* x, int64_t* y) noexcept nogil:
                 d -= 1
                 index[d] += 1
         start += count
+    return found
 
 
 cdef bint one_hot(const Array* labels, Py_ssize_t classes, char* y, int size, const char* one,
@@ -112,16 +116,17 @@ cdef bint one_hot(const Array* labels, Py_ssize_t classes, char* y, int size, co
     """y = 0, but `one` (an element of `size` bytes) at the label of each row. Returns whether all labels are valid; if
     not, `bad` receives the first invalid one."""
     cdef int64_t strip[STRIP]
-    cdef const int64_t* label
+    cdef int64_t label
     cdef Py_ssize_t n = labels.layout.size, start = 0, count, i
     memset(y, 0, n * classes * size)
     while start < n:
         count = n - start if n - start < STRIP else STRIP
-        label = <const int64_t*>strip_of(labels, start, count, <char*>strip)
+        gather(<char*>strip, labels, start, count)  # a copy: another thread may write the labels meanwhile
         for i in range(count):
-            if label[i] < 0 or label[i] >= classes:
-                bad[0] = label[i]
+            label = strip[i]
+            if label < 0 or label >= classes:
+                bad[0] = label
                 return False
-            memcpy(y + ((start + i) * classes + label[i]) * size, one, size)
+            memcpy(y + ((start + i) * classes + label) * size, one, size)
         start += count
     return True

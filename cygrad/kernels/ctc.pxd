@@ -11,6 +11,7 @@ cdef struct Ctc:                # the job of ctc_loss
     const int64_t* target_lengths
     const int64_t* starts       # the first label of each sample in `targets`
     const int64_t* targets
+    Py_ssize_t n_targets
     int64_t blank
     char* loss                  # of each sample; NULL: gradients are wanted
     const char* g               # of each sample

@@ -5,7 +5,10 @@ stays in its state, goes to the next, or skips a blank between two different lab
 
     alpha_t(s) = log of the sum over all paths that are in state s at step t, of the product of their probabilities so
     far, beta_t(s) = the same for the steps after t        loss = -log sum_s e^(alpha_t(s) + beta_t(s)) for any t
-    dx_t(c) = -g sum over the states s of symbol c of e^(alpha_t(s) + beta_t(s) + loss)"""
+    dx_t(c) = -g sum over the states s of symbol c of e^(alpha_t(s) + beta_t(s) + loss)
+
+The operator checks the labels and lengths. Another thread may write them meanwhile, so sample_of() reads the lengths of
+a sample once, and they and each label are brought into their range where they are used."""
 
 from libc cimport math
 from libc.stdint cimport int64_t
@@ -17,6 +20,26 @@ from cygrad.kernels.threads cimport parallel_for
 
 cdef enum:
     PADS = 2                # elements of -inf before and after a row of states, so that skips need no branches
+
+cdef struct Sample:
+    Py_ssize_t number
+    Py_ssize_t steps        # of the input
+    Py_ssize_t length       # of the target
+    const int64_t* labels
+
+
+cdef inline Py_ssize_t within(int64_t i, Py_ssize_t most) noexcept nogil:
+    return 0 if i < 0 else most if i > most else i
+
+
+cdef inline Sample sample_of(const Ctc* c, Py_ssize_t i) noexcept nogil:
+    cdef Py_ssize_t length = within(c.target_lengths[i], min(c.longest, c.n_targets))
+    return Sample(i, within(c.input_lengths[i], c.steps), length,
+                  c.targets + within(c.starts[i], c.n_targets - length))
+
+
+cdef inline Py_ssize_t label_of(const Ctc* c, const Sample* p, Py_ssize_t s) noexcept nogil:
+    return within(p.labels[s], c.classes - 1)
 
 
 cdef Py_ssize_t row_size(const Ctc* c) noexcept nogil:
@@ -43,28 +66,26 @@ cdef inline void clear(real* row, Py_ssize_t n) noexcept nogil:
     for i in range(n): row[i] = -<real>math.INFINITY
 
 
-cdef inline void emissions(const Ctc* c, Py_ssize_t t, Py_ssize_t sample, real* e) noexcept nogil:
+cdef inline void emissions(const Ctc* c, Py_ssize_t t, const Sample* p, real* e) noexcept nogil:
     """The log-probabilities of the symbols of the states at step t."""
-    cdef const real* x = <const real*>c.x + (t * c.samples + sample) * c.classes
-    cdef const int64_t* labels = c.targets + c.starts[sample]
-    cdef Py_ssize_t n = c.target_lengths[sample], s
+    cdef const real* x = <const real*>c.x + (t * c.samples + p.number) * c.classes
+    cdef Py_ssize_t s
     e[0] = x[c.blank]
-    for s in range(n):
-        e[2 * s + 1] = x[labels[s]]
+    for s in range(p.length):
+        e[2 * s + 1] = x[label_of(c, p, s)]
         e[2 * s + 2] = x[c.blank]
 
 
-cdef void find_skips(const Ctc* c, Py_ssize_t sample, real* skip) noexcept nogil:
+cdef void find_skips(const Sample* p, real* skip) noexcept nogil:
     """skip[s] = 0 if a path may go from state s - 2 to state s, else -inf."""
-    cdef const int64_t* labels = c.targets + c.starts[sample]
     cdef Py_ssize_t s
-    for s in range(1, c.target_lengths[sample]):
-        if labels[s] != labels[s - 1]: skip[2 * s + 1] = 0
+    for s in range(1, p.length):
+        if p.labels[s] != p.labels[s - 1]: skip[2 * s + 1] = 0
 
 
-cdef real forward(const Ctc* c, Py_ssize_t sample, real* work, bint every) noexcept nogil:
+cdef real forward(const Ctc* c, const Sample* p, real* work, bint every) noexcept nogil:
     """The loss of a sample. `every`: alpha of every step stays in the workspace, else that of two steps."""
-    cdef Py_ssize_t size = row_size(c), states = 2 * c.target_lengths[sample] + 1, n = c.input_lengths[sample], t, s
+    cdef Py_ssize_t size = row_size(c), states = 2 * p.length + 1, n = p.steps, t, s
     cdef real* skip = work + PADS
     cdef real* e = skip + size
     cdef real* rows = e + size + (2 * size if every else 0)
@@ -72,11 +93,11 @@ cdef real forward(const Ctc* c, Py_ssize_t sample, real* work, bint every) noexc
     cdef real* alpha = rows
     cdef real least = -<real>math.INFINITY
     clear(work, size)
-    find_skips[real](c, sample, skip)
+    find_skips[real](p, skip)
     if n == 0: return 0 if states == 1 else -least
     clear(rows - PADS, (n if every else 2) * size)
     for t in range(n):
-        emissions[real](c, t, sample, e)
+        emissions[real](c, t, p, e)
         alpha = rows + (t if every else t % 2) * size
         last = rows + (t - 1 if every else (t + 1) % 2) * size
         if t == 0:
@@ -86,17 +107,16 @@ cdef real forward(const Ctc* c, Py_ssize_t sample, real* work, bint every) noexc
     return -log_sum(alpha[states - 1], alpha[states - 2], least)
 
 
-cdef void backward(const Ctc* c, Py_ssize_t sample, real* work) noexcept nogil:
+cdef void backward(const Ctc* c, const Sample* p, real* work) noexcept nogil:
     """Write the gradient of a sample. If the loss is infinite, it is NaN for the symbols of the target, or 0."""
-    cdef Py_ssize_t size = row_size(c), states = 2 * c.target_lengths[sample] + 1, n = c.input_lengths[sample], t, s
-    cdef const int64_t* labels = c.targets + c.starts[sample]
+    cdef Py_ssize_t size = row_size(c), states = 2 * p.length + 1, n = p.steps, sample = p.number, t, s
     cdef real* skip = work + PADS
     cdef real* e = skip + size
     cdef real* beta = e + size
     cdef real* next_ = beta + size
     cdef real* alpha
     cdef real* dx
-    cdef real loss = forward[real](c, sample, work, True), g = (<const real*>c.g)[sample], least = -<real>math.INFINITY
+    cdef real loss = forward[real](c, p, work, True), g = (<const real*>c.g)[sample], least = -<real>math.INFINITY
     cdef double blanks
     for t in range(c.steps):
         memset(<real*>c.dx + (t * c.samples + sample) * c.classes, 0, c.classes * sizeof(real))
@@ -107,7 +127,7 @@ cdef void backward(const Ctc* c, Py_ssize_t sample, real* work) noexcept nogil:
         if t == n - 1:
             for s in range(max(states - 2, 0), states): beta[s] = 0
         else:
-            emissions[real](c, t + 1, sample, e)
+            emissions[real](c, t + 1, p, e)
             for s in range(states): next_[s] = beta[s] + e[s]
             for s in range(states): beta[s] = log_sum(next_[s], next_[s + 1], next_[s + 2] + skip[s + 2])
         alpha = e + 3 * size + t * size
@@ -115,7 +135,7 @@ cdef void backward(const Ctc* c, Py_ssize_t sample, real* work) noexcept nogil:
         for s in range(states): e[s] = exp(alpha[s] + beta[s] + loss)
         blanks = 0
         for s in range(0, states, 2): blanks += e[s]
-        for s in range(1, states, 2): dx[labels[s // 2]] -= g * e[s]
+        for s in range(1, states, 2): dx[label_of(c, p, s // 2)] -= g * e[s]
         dx[c.blank] -= g * <real>blanks
 
 
@@ -124,11 +144,13 @@ cdef void some(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef const Ctc* c = <const Ctc*>job
     cdef char* work = c.workspace + a // c.part * part_bytes(c, c.loss == NULL)
     cdef Py_ssize_t i
+    cdef Sample p
     for i in range(a, b):
-        if c.loss == NULL and c.dtype == FLOAT32: backward[float](c, i, <float*>work)
-        elif c.loss == NULL:                      backward[double](c, i, <double*>work)
-        elif c.dtype == FLOAT32: (<float*>c.loss)[i] = forward[float](c, i, <float*>work, False)
-        else:                    (<double*>c.loss)[i] = forward[double](c, i, <double*>work, False)
+        p = sample_of(c, i)
+        if c.loss == NULL and c.dtype == FLOAT32: backward[float](c, &p, <float*>work)
+        elif c.loss == NULL:                      backward[double](c, &p, <double*>work)
+        elif c.dtype == FLOAT32: (<float*>c.loss)[i] = forward[float](c, &p, <float*>work, False)
+        else:                    (<double*>c.loss)[i] = forward[double](c, &p, <double*>work, False)
         if c.loss != NULL and c.zero_infinity: without_infinity(c, i)
 
 

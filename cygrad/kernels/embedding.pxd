@@ -24,7 +24,7 @@ cdef struct Bags:           # the arguments of the kernels; matrices are dense, 
     char* order             # MAX: the row that each element comes from; `rows` if the bag is empty
     bint adds               # the gradient is added to y
 
-cdef void narrow_places(const Array* index, Py_ssize_t rows, int dtype, char* places) noexcept nogil
+cdef bint narrow_places(const Array* index, Py_ssize_t rows, int dtype, char* places, int64_t* bad) noexcept nogil
 cdef void scatter_rows(const Bags* s) noexcept nogil
 cdef void fold_bags(Bags* s) noexcept nogil
 cdef void scatter_bags(Bags* s) noexcept nogil

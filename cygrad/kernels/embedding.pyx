@@ -2,13 +2,16 @@
 
 A gradient of the table is divided among threads by rows of the table: each thread reads all indices and adds what
 belongs to its rows, in the order of the indices. So the sums have the same bits for any number of threads, and nothing
-needs workspace or locks."""
+needs workspace or locks.
+
+narrow_places() checks the indices as it copies them. Another thread may write the offsets while a kernel reads them, so
+each is brought into the range of the indices where it is used."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, UINT8, Array, itemsize, real
-from cygrad.kernels.driver cimport STRIP, strip_of
+from cygrad.kernels.driver cimport STRIP, gather
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
 ctypedef fused place:
@@ -18,24 +21,36 @@ ctypedef fused place:
     int64_t
 
 
-cdef void narrow_places(const Array* index, Py_ssize_t rows, int dtype, char* places) noexcept nogil:
-    """places = index, an int64 array of any strides, with -1 as rows - 1, cast to a dtype that can hold it."""
-    cdef int64_t scratch[STRIP]
-    cdef const int64_t* at
+cdef bint narrow_places(const Array* index, Py_ssize_t rows, int dtype, char* places, int64_t* bad) noexcept nogil:
+    """places = index, an int64 array of any strides, with -1 as rows - 1, cast to a dtype that can hold it. Returns
+    whether all are in the range -rows .. rows - 1; if not, `bad` receives one that is not."""
+    cdef int64_t strip[STRIP]
     cdef Py_ssize_t n = index.layout.size, start = 0, count
-    while start < n:
+    cdef bint fits = True
+    while start < n and fits:
         count = min(n - start, <Py_ssize_t>STRIP)
-        at = <const int64_t*>strip_of(index, start, count, <char*>scratch)
-        if dtype == UINT8: narrow_strip(at, count, rows, <uint8_t*>places + start)
-        elif dtype == UINT16: narrow_strip(at, count, rows, <uint16_t*>places + start)
-        elif dtype == UINT32: narrow_strip(at, count, rows, <uint32_t*>places + start)
-        else: narrow_strip(at, count, rows, <int64_t*>places + start)
+        gather(<char*>strip, index, start, count)   # a copy: another thread may write the indices meanwhile
+        if dtype == UINT8: fits = narrow_strip(strip, count, rows, <uint8_t*>places + start, bad)
+        elif dtype == UINT16: fits = narrow_strip(strip, count, rows, <uint16_t*>places + start, bad)
+        elif dtype == UINT32: fits = narrow_strip(strip, count, rows, <uint32_t*>places + start, bad)
+        else: fits = narrow_strip(strip, count, rows, <int64_t*>places + start, bad)
         start += count
+    return fits
 
 
-cdef void narrow_strip(const int64_t* at, Py_ssize_t count, Py_ssize_t rows, place* places) noexcept nogil:
+cdef bint narrow_strip(const int64_t* strip, Py_ssize_t count, Py_ssize_t rows, place* places,
+                       int64_t* bad) noexcept nogil:
     cdef Py_ssize_t k
-    for k in range(count): places[k] = <place>(at[k] + rows if at[k] < 0 else at[k])
+    cdef int64_t i, signs = 0
+    for k in range(count):
+        i = strip[k]
+        signs |= (i + rows) | (rows - 1 - i)        # negative if i is out of range
+        places[k] = <place>(i + rows if i < 0 else i)
+    for k in range(count if signs < 0 else 0):
+        if strip[k] < -rows or strip[k] >= rows:
+            bad[0] = strip[k]
+            return False
+    return True
 
 
 # ---- a row for each index --------------------------------------------------------------------------------------------
@@ -89,8 +104,11 @@ cdef inline void add_row(Py_ssize_t row, const real* x, real* y) noexcept nogil:
 
 cdef inline Py_ssize_t first_of(const Bags* s, Py_ssize_t b) noexcept nogil:
     """The position of the first index of bag b; of bag `bags`, the number of indices."""
+    cdef int64_t first
     if s.width >= 0: return b * s.width
-    return s.offsets[b] if b < s.bags else s.n
+    if b == s.bags: return s.n
+    first = s.offsets[b]
+    return 0 if first < 0 else s.n if first > s.n else first
 
 
 cdef inline Py_ssize_t present(const Bags* s, const place* places, Py_ssize_t b) noexcept nogil:
@@ -235,6 +253,7 @@ cdef void order_(const Bags* s, const place* order, const real* g, real* y, Py_s
 cdef void scale_grad(Bags* s) noexcept nogil:
     """y[j] = g[b] . weight[places[j]] for each index j of bag b; 0 for the padding."""
     cdef int t = threads_for(s.n * s.row)
+    memset(s.y, 0, s.n * itemsize(s.dtype))         # (in case another thread writes the offsets)
     parallel_for(scale_range, s, s.bags, (s.bags + t - 1) // t, t)
 
 
@@ -257,10 +276,13 @@ cdef void scale_(const Bags* s, const place* places, const real* g, real* y, Py_
     cdef const real* w
     cdef double total
     cdef Py_ssize_t b, i, j
+    cdef int64_t at
     for b in range(start, stop):
         x = g + b * s.row
         for j in range(first_of(s, b), first_of(s, b + 1)):
-            w = <const real*>s.weight + places[j] * s.row
+            at = places[j]
+            if at < 0 or at >= s.rows or at == s.padding: continue
+            w = <const real*>s.weight + at * s.row
             total = 0
-            for i in range(s.row if <int64_t>places[j] != s.padding else 0): total += <double>x[i] * w[i]
+            for i in range(s.row): total += <double>x[i] * w[i]
             y[j] = <real>total

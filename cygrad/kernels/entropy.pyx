@@ -5,7 +5,11 @@ With w = weight, s = smoothing, C classes and y = probabilities, or 1 at the lab
     t = w ((1 - s) y + s / C)        T = sum t        logs = log sum e^(x - max)
     loss = T logs - sum t (x - max)        dx = g (T e^(x - max - logs) - t)        dy = g (1 - s) w (logs - (x - max))
 
-Where inner is 1, kernels run on rows, otherwise on columns, a tile at a time."""
+Where inner is 1, kernels run on rows, otherwise on columns, a tile at a time.
+
+read_labels() checks the labels before a kernel runs. Another thread may write them meanwhile, for example through
+NumPy. So label_of() and class_of(), by which all kernels read them, check each again: a row whose label is no class any
+more is one that is ignored."""
 
 from libc.float cimport DBL_MAX, FLT_MAX
 from libc.stdint cimport int64_t
@@ -63,9 +67,19 @@ cdef inline void fill_targets(const Entropy* e, const real* y, Py_ssize_t j, Py_
         for i in range(n): t[i] *= w[j + i]
 
 
-cdef inline double label_part(const Entropy* e, Py_ssize_t row) noexcept nogil:
+cdef inline Py_ssize_t class_of(int64_t label, Py_ssize_t classes, int64_t ignored) noexcept nogil:
+    """The label, or -1 if it is that of ignored rows or no class."""
+    return label if label != ignored and 0 <= label < classes else -1
+
+
+cdef inline Py_ssize_t label_of(const Entropy* e, Py_ssize_t row) noexcept nogil:
+    """The class of a row, or -1 if it is ignored."""
+    return class_of(e.labels[row], e.classes, e.ignored)
+
+
+cdef inline double label_part(const Entropy* e, Py_ssize_t label) noexcept nogil:
     """t at the label of a row, without the uniform part."""
-    return (1 - e.smoothing) * weight_of(e.dtype, e.weight, e.labels[row])
+    return (1 - e.smoothing) * weight_of(e.dtype, e.weight, label)
 
 
 cdef inline double uniform_total(const Entropy* e) noexcept nogil:
@@ -78,24 +92,22 @@ cdef inline double uniform_total(const Entropy* e) noexcept nogil:
 cdef void plain_rows(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexcept nogil:
     """Labels without weights and smoothing. Row 0 of x is row `a` of e."""
     cdef real shift[GROUP]
-    cdef Py_ssize_t i = 0, m, k
-    cdef const int64_t* labels = e.labels + a
+    cdef Py_ssize_t i = 0, m, k, label
     cdef real* loss = <real*>e.loss + a
     cdef real* logs = <real*>e.logs + a
-    cdef int64_t ignored = e.ignored
     while i < x.shape[0]:
         m = group(i, x.shape[0], x.shape[1])
         log_sums[real](x, i, m, shift, logs + i)
         for k in range(i, i + m):
             logs[k] += logs[k] - logs[k]            # inf becomes NaN, also for the gradient
-            loss[k] = 0 if labels[k] == ignored else logs[k] - (x[k, labels[k]] - shift[k - i])
+            label = label_of(e, a + k)
+            loss[k] = 0 if label < 0 else logs[k] - (x[k, label] - shift[k - i])
         i += m
 
 
 cdef void plain_rows_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexcept nogil:
     """dx = g scale (e^(x - max - logs) - [j = label]); the maximum is computed again, because only logs is saved"""
-    cdef Py_ssize_t n = x.shape[1], i = 0, m, j, k
-    cdef const int64_t* labels = e.labels + a
+    cdef Py_ssize_t n = x.shape[1], i = 0, m, j, k, label
     cdef const real* logs = <const real*>e.logs + a
     cdef const real* g = <const real*>e.g + a * e.g_step
     cdef real* dx = <real*>e.dx + a * n
@@ -109,7 +121,8 @@ cdef void plain_rows_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexce
             exponentials[real](dx + i * n, m * n)
         for k in range(i, i + m):
             factor = g[k * e.g_step] * scale
-            if labels[k] == e.ignored:
+            label = label_of(e, a + k)
+            if label < 0:
                 memset(dx + k * n, 0, n * sizeof(real))
                 continue
             if n < SHORT:
@@ -118,16 +131,16 @@ cdef void plain_rows_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexce
                 shift = shift_of[real](&x[k, 0], n)
                 if n <= LONG: prefetch(x, k + 1)    # its maximum is memory-bound
                 for j in range(n): dx[k * n + j] = factor * exp((x[k, j] - shift) - logs[k])
-            dx[k * n + labels[k]] -= factor
+            dx[k * n + label] -= factor
         i += m
 
 
-cdef double row_total(const Entropy* e, const real* y, Py_ssize_t row) noexcept nogil:
-    """T of a row."""
+cdef double row_total(const Entropy* e, const real* y, Py_ssize_t label) noexcept nogil:
+    """T of a row, of probabilities or with a label."""
     cdef real t[BLOCK]
     cdef Py_ssize_t j = 0, n
     cdef double total = 0
-    if y == NULL: return label_part(e, row) + uniform_total(e)
+    if y == NULL: return label_part(e, label) + uniform_total(e)
     while j < e.classes:
         n = min(<Py_ssize_t>BLOCK, e.classes - j)
         fill_targets[real](e, y, j, n, t)
@@ -154,25 +167,26 @@ cdef void rows_(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexcept nogil:
 cdef real row_loss(const Entropy* e, const real* x, Py_ssize_t row, real shift, real logs) noexcept nogil:
     cdef real t[BLOCK]
     cdef const real* y = <const real*>e.target
-    cdef Py_ssize_t j = 0, n, i
+    cdef Py_ssize_t j = 0, n, i, label = 0
     cdef double sum = 0
     if y != NULL: y += row * e.classes
     if y == NULL:
-        if e.labels[row] == e.ignored: return 0
-        sum = label_part(e, row) * (x[e.labels[row]] - shift)
+        label = label_of(e, row)
+        if label < 0: return 0
+        sum = label_part(e, label) * (x[label] - shift)
     while j < e.classes and (y != NULL or e.smoothing != 0):
         n = min(<Py_ssize_t>BLOCK, e.classes - j)
         fill_targets[real](e, y, j, n, t)
         for i in range(n): t[i] *= x[j + i] - shift
         sum += sum_of[real](t, n)
         j += n
-    return <real>(row_total[real](e, y, row) * logs - sum)
+    return <real>(row_total[real](e, y, label) * logs - sum)
 
 
 cdef void rows_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexcept nogil:
     """The gradients of rows in general. dx may overwrite x, and so may dtarget where dx is not wanted."""
     cdef real t[BLOCK]
-    cdef Py_ssize_t n = x.shape[1], k, j, m, i, row
+    cdef Py_ssize_t n = x.shape[1], k, j, m, i, row, label = 0
     cdef real f, logs, shift, rest = <real>(1 - e.smoothing), total
     cdef const real* y
     cdef const real* w = <const real*>e.weight
@@ -183,7 +197,8 @@ cdef void rows_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexcept nog
         logs, shift = (<const real*>e.logs)[row], shift_of[real](&x[k, 0], n)
         y = <const real*>e.target
         if y != NULL: y += row * n
-        if y == NULL and e.labels[row] == e.ignored:
+        else: label = label_of(e, row)
+        if label < 0:
             memset(<real*>e.dx + row * n, 0, n * sizeof(real))
             continue
         if e.dtarget != NULL:
@@ -193,13 +208,13 @@ cdef void rows_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t a) noexcept nog
                 for j in range(n): d[j] *= w[j]
         if e.dx == NULL: continue
         d = <real*>e.dx + row * n
-        total, j = <real>row_total[real](e, y, row), 0
+        total, j = <real>row_total[real](e, y, label), 0
         while j < n:
             m = min(<Py_ssize_t>BLOCK, n - j)
             fill_targets[real](e, y, j, m, t)
             for i in range(m): d[j + i] = f * (total * exp((x[k, j + i] - shift) - logs) - t[i])
             j += m
-        if y == NULL: d[e.labels[row]] -= f * <real>label_part(e, row)
+        if y == NULL: d[label] -= f * <real>label_part(e, label)
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
@@ -211,7 +226,7 @@ cdef void columns_(const Entropy* e, real[:, ::1] x, Py_ssize_t at, Py_ssize_t r
     cdef double totals[TILE]
     cdef real* loss = <real*>e.loss + row
     cdef real* logs = <real*>e.logs + row
-    cdef Py_ssize_t wide = x.shape[1], i
+    cdef Py_ssize_t wide = x.shape[1], i, label
     column_sums(x, max_, sums)
     for i in range(wide): logs[i] = log(<real>(sums[i] + (sums[i] - sums[i])))      # inf becomes NaN
     for i in range(wide): logs[i] += logs[i] - logs[i]
@@ -221,11 +236,13 @@ cdef void columns_(const Entropy* e, real[:, ::1] x, Py_ssize_t at, Py_ssize_t r
     for i in range(wide):
         if e.target != NULL:
             loss[i] = <real>(totals[i] * logs[i] - sums[i])
-        elif e.labels[row + i] == e.ignored:
+            continue
+        label = label_of(e, row + i)
+        if label < 0:
             loss[i] = 0
         else:
-            sums[i] += label_part(e, row + i) * (x[e.labels[row + i], i] - max_[i])
-            loss[i] = <real>((label_part(e, row + i) + uniform_total(e)) * logs[i] - sums[i])
+            sums[i] += label_part(e, label) * (x[label, i] - max_[i])
+            loss[i] = <real>((label_part(e, label) + uniform_total(e)) * logs[i] - sums[i])
 
 
 cdef void column_targets(const Entropy* e, real[:, ::1] x, Py_ssize_t at, const real* shift, double* restrict totals,
@@ -254,6 +271,7 @@ cdef void columns_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t at, Py_ssize
     cdef real total[TILE]
     cdef double totals[TILE]
     cdef double sums[TILE]
+    cdef Py_ssize_t labels[TILE]
     cdef const real* logs = <const real*>e.logs + row
     cdef const real* g = <const real*>e.g
     cdef real limit = <real>(FLT_MAX if real is float else DBL_MAX)
@@ -266,15 +284,18 @@ cdef void columns_grad(const Entropy* e, real[:, ::1] x, Py_ssize_t at, Py_ssize
         f[i] = g[(row + i) * e.g_step] * <real>e.scale
     if e.target != NULL: column_targets[real](e, x, at, shift, totals, sums)
     for i in range(wide):
-        if e.target != NULL: total[i] = <real>totals[i]
-        elif e.labels[row + i] == e.ignored: total[i] = f[i] = 0
-        else: total[i] = <real>(label_part(e, row + i) + uniform_total(e))
+        if e.target != NULL:
+            total[i] = <real>totals[i]
+            continue
+        labels[i] = label_of(e, row + i)
+        if labels[i] < 0: total[i] = f[i] = 0
+        else: total[i] = <real>(label_part(e, labels[i]) + uniform_total(e))
     if e.dtarget != NULL: columns_dtarget[real](e, x, at, shift, f, logs)
     if e.dx == NULL: return
     columns_dx[real](e, x, at, shift, f, total, logs)
     for i in range(wide if e.target == NULL else 0):
-        if e.labels[row + i] != e.ignored:
-            (<real*>e.dx)[at + e.labels[row + i] * e.inner + i] -= f[i] * <real>label_part(e, row + i)
+        if labels[i] >= 0:
+            (<real*>e.dx)[at + labels[i] * e.inner + i] -= f[i] * <real>label_part(e, labels[i])
             continue
         for k in range(e.classes): (<real*>e.dx)[at + k * e.inner + i] = 0      # also if x is NaN
 
@@ -374,20 +395,19 @@ cdef void pick(const Array* x, int axis, const int64_t* labels, int64_t ignored,
                char* y) noexcept nogil:
     """y = -weight[label] x[label] for each row; 0 for the rows that are ignored. The classes are along `axis`."""
     cdef Py_ssize_t index[MAX_NDIM]
-    cdef Py_ssize_t row, at = 0, rows = 1, step = x.layout.strides[axis]
+    cdef Py_ssize_t row, at = 0, rows = 1, step = x.layout.strides[axis], label
     cdef const Py_ssize_t* shape = x.layout.shape
     cdef int d, size = itemsize(x.dtype)
     for d in range(x.layout.ndim):
         index[d] = 0
         if d != axis: rows *= shape[d]
     for row in range(rows):
-        if labels[row] == ignored: memset(y + row * size, 0, size)
+        label = class_of(labels[row], shape[axis], ignored)
+        if label < 0: memset(y + row * size, 0, size)
         elif x.dtype == FLOAT32:
-            (<float*>y)[row] = -<float>weight_of(FLOAT32, weight, labels[row]) * (
-                <const float*>x.data)[at + labels[row] * step]
+            (<float*>y)[row] = -<float>weight_of(FLOAT32, weight, label) * (<const float*>x.data)[at + label * step]
         else:
-            (<double*>y)[row] = -weight_of(x.dtype, weight, labels[row]) * (
-                <const double*>x.data)[at + labels[row] * step]
+            (<double*>y)[row] = -weight_of(x.dtype, weight, label) * (<const double*>x.data)[at + label * step]
         d = x.layout.ndim - 1
         while d >= 0:
             if d != axis:
@@ -401,13 +421,14 @@ cdef void pick(const Array* x, int axis, const int64_t* labels, int64_t ignored,
 
 cdef void place(const Entropy* e) noexcept nogil:
     """dx = 0, but -g scale weight[label] at the label of each row that is not ignored."""
-    cdef Py_ssize_t row, at
+    cdef Py_ssize_t row, at, label
     cdef double w
     memset(e.dx, 0, e.outer * e.classes * e.inner * itemsize(e.dtype))
     for row in range(e.outer * e.inner):
-        if e.labels[row] == e.ignored: continue
-        at = (row // e.inner * e.classes + e.labels[row]) * e.inner + row % e.inner
-        w = weight_of(e.dtype, e.weight, e.labels[row]) * e.scale
+        label = label_of(e, row)
+        if label < 0: continue
+        at = (row // e.inner * e.classes + label) * e.inner + row % e.inner
+        w = weight_of(e.dtype, e.weight, label) * e.scale
         if e.dtype == FLOAT32: (<float*>e.dx)[at] = -(<const float*>e.g)[row * e.g_step] * <float>w
         else:                  (<double*>e.dx)[at] = -(<const double*>e.g)[row * e.g_step] * w
 

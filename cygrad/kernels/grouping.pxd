@@ -2,7 +2,8 @@ from libc.stdint cimport int64_t
 
 cdef struct Groups:         # equal indices, in ascending order; each group in the order of the indices
     Py_ssize_t n            # number of groups
-    const int64_t* index
+    const int64_t* index    # it was checked before, but may change: a reader compares it with rows
+    Py_ssize_t rows
     int64_t* order          # positions of the indices, group by group
     int64_t* starts         # group k has the positions order[starts[k]] to order[starts[k + 1] - 1]
 

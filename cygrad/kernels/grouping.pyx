@@ -1,7 +1,10 @@
 """Grouping of equal indices, so that each row of a row-sparse gradient is summed once, and the sums of the groups.
 
 The rows of a group are added in the order of their indices, and one thread computes a group. So the sums have the same
-bits for any number of threads, and those that a dense gradient has."""
+bits for any number of threads, and those that a dense gradient has.
+
+Another thread may write the indices meanwhile, for example through NumPy. The groups then have any rows, but their
+positions are within the indices, and who reads an index of a group checks it again."""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
@@ -22,7 +25,7 @@ cdef void group(Groups* s, const int64_t* index, Py_ssize_t n, Py_ssize_t rows, 
     cdef int64_t* other
     cdef Py_ssize_t i
     cdef int shift = 0
-    s.index, s.starts = index, b + n
+    s.index, s.rows, s.starts = index, rows, b + n
     for i in range(n): a[i] = i
     while shift < 63 and (rows - 1) >> shift:
         sort_by_digit(index, n, shift, a, b)
@@ -41,9 +44,10 @@ cdef void group(Groups* s, const int64_t* index, Py_ssize_t n, Py_ssize_t rows, 
 cdef void sort_by_digit(const int64_t* index, Py_ssize_t n, int shift, const int64_t* a, int64_t* b) noexcept nogil:
     """b = a, the positions of indices, sorted by one digit of the indices."""
     cdef int64_t place[DIGITS]
-    cdef int64_t total = 0, count
+    cdef int64_t total = 0, count, to
     cdef Py_ssize_t i, digit
     memset(place, 0, sizeof(place))
+    memcpy(b, a, n * sizeof(int64_t))               # (positions where no digit leads if the indices change)
     for i in range(n): place[index[i] >> shift & (DIGITS - 1)] += 1
     for digit in range(DIGITS):
         count = place[digit]
@@ -51,8 +55,9 @@ cdef void sort_by_digit(const int64_t* index, Py_ssize_t n, int shift, const int
         total += count
     for i in range(n):
         digit = index[a[i]] >> shift & (DIGITS - 1)
-        b[place[digit]] = a[i]
-        place[digit] += 1
+        to = place[digit]
+        if to < n: b[to] = a[i]
+        place[digit] = to + 1
 
 
 # ---- sums ------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ cdef struct Places:         # maps elements of x to elements of y; the aim funct
     Py_ssize_t row          # elements of a row
     bint in_range           # all indices are in range
     bint y_row              # y has a row too; if not, one element of y is repeated for the row
-    Py_ssize_t chosen_stride  # stride of y from one true element of the mask to the next
+    Py_ssize_t chosen       # rows of y, one for each true element of the mask
+    Py_ssize_t chosen_stride  # stride of y from one of them to the next
     char* x
     char* y
     const char* mask
@@ -30,7 +31,7 @@ cdef void aim(Places* p, const Array* x, const Array* y, int axis, int n, const 
 cdef void aim_along(Places* p, const Array* x, const Array* y, int axis, const Array* index) noexcept nogil
 cdef void aim_mask(Places* p, const Array* x, const Array* y, const Array* mask) noexcept nogil
 cdef bint take(Places* p) noexcept nogil
-cdef void put(const Places* p) noexcept nogil
+cdef bint put(const Places* p) noexcept nogil
 cdef bint add(const Places* p) noexcept nogil
 cdef void copy(const Array* x, const Array* y) noexcept nogil
 cdef void wipe(const Array* x, Py_ssize_t k, bint upper) noexcept nogil

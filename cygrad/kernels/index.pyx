@@ -3,6 +3,8 @@
 All of them use the same walk. For each strip it computes the offsets of corresponding rows of x and y, and then one
 loop moves the rows. Single elements selected by one index array are moved without storing offsets. Indices are
 checked before they are used: the walk ends at an index out of range and reports it, and never reads or writes there.
+Another thread may write the indices or the mask meanwhile, for example through NumPy. So each index is read once, into
+memory of the kernel, and checked there; and no more rows are moved for a mask than y has.
 Additions run on one thread in row-major order of y, so sums over repeated indices have the same bits every time."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -154,7 +156,7 @@ cdef void aim_mask(Places* p, const Array* x, const Array* y, const Array* mask)
     """y[j, c..] corresponds to x[place.., c..], where `place` is the position of the j-th true element of the mask."""
     cdef int d, m = mask.layout.ndim
     begin(p, x, y, x.layout)
-    p.masked, p.mask, p.chosen_stride = m, mask.data, y.layout.strides[0]
+    p.masked, p.mask, p.chosen, p.chosen_stride = m, mask.data, y.layout.shape[0], y.layout.strides[0]
     for d in range(p.ndim):
         p.x_step[d] = x.layout.strides[d]
         p.y_step[d] = 0 if d < m else y.layout.strides[d - m + 1]
@@ -320,11 +322,11 @@ cdef void run_sums(const Places* p, number* x, const number* y, const int64_t* i
 
 cdef bint runs(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noexcept nogil:
     """Move elements start to stop - 1 of a grid with ndim > 0, on one thread, up to an index out of range. Returns
-    whether there is none. Each strip of indices is checked first, and copied only if some are negative or strided."""
+    whether there is none. Each strip of indices is copied and checked first."""
     cdef int64_t strip[STRIP]
     cdef Spot spot
     cdef const int64_t* index
-    cdef int64_t i, signs, negative
+    cdef int64_t i, signs
     cdef Py_ssize_t n, j, step = p.index_step[0][p.ndim - 1]
     cdef int size = itemsize(p.dtype), last = p.ndim - 1
     cdef char* x
@@ -333,30 +335,30 @@ cdef bint runs(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noex
     while True:
         n = min(min(p.shape[last] - spot.position[last], stop - start), <Py_ssize_t>STRIP)
         index = p.index[0] + spot.index[0]
-        signs = negative = 0
-        if step == 1:
+        signs = 0
+        if step == 1:                               # (a loop of its own, of vectors)
             for j in range(n):
-                signs |= sign(index[j], p.size[0])
-                negative |= index[j]
-        if step != 1 or negative < 0:
+                i = index[j]
+                signs |= sign(i, p.size[0])
+                strip[j] = i + p.size[0] if i < 0 else i
+        else:
             for j in range(n):
                 i = index[j * step]
                 signs |= sign(i, p.size[0])
                 strip[j] = i + p.size[0] if i < 0 else i
-            index = strip
         if signs < 0: return False
         x, y = p.x + spot.x * size, p.y + spot.y * size
         if way == ADD:
-            if p.dtype == FLOAT32: run_sums(p, <float*>x, <float*>y, index, n)
-            elif p.dtype == FLOAT64: run_sums(p, <double*>x, <double*>y, index, n)
-            elif size == 1: run_sums(p, <uint8_t*>x, <uint8_t*>y, index, n)
-            elif size == 2: run_sums(p, <uint16_t*>x, <uint16_t*>y, index, n)
-            elif size == 4: run_sums(p, <uint32_t*>x, <uint32_t*>y, index, n)
-            else: run_sums(p, <uint64_t*>x, <uint64_t*>y, index, n)
-        elif size == 1: run_words(p, <uint8_t*>x, <uint8_t*>y, index, n, way)
-        elif size == 2: run_words(p, <uint16_t*>x, <uint16_t*>y, index, n, way)
-        elif size == 4: run_words(p, <uint32_t*>x, <uint32_t*>y, index, n, way)
-        else: run_words(p, <uint64_t*>x, <uint64_t*>y, index, n, way)
+            if p.dtype == FLOAT32: run_sums(p, <float*>x, <float*>y, strip, n)
+            elif p.dtype == FLOAT64: run_sums(p, <double*>x, <double*>y, strip, n)
+            elif size == 1: run_sums(p, <uint8_t*>x, <uint8_t*>y, strip, n)
+            elif size == 2: run_sums(p, <uint16_t*>x, <uint16_t*>y, strip, n)
+            elif size == 4: run_sums(p, <uint32_t*>x, <uint32_t*>y, strip, n)
+            else: run_sums(p, <uint64_t*>x, <uint64_t*>y, strip, n)
+        elif size == 1: run_words(p, <uint8_t*>x, <uint8_t*>y, strip, n, way)
+        elif size == 2: run_words(p, <uint16_t*>x, <uint16_t*>y, strip, n, way)
+        elif size == 4: run_words(p, <uint32_t*>x, <uint32_t*>y, strip, n, way)
+        else: run_words(p, <uint64_t*>x, <uint64_t*>y, strip, n, way)
         start += n
         if start == stop: return True
         if spot.position[last] + n == p.shape[last]: next_run(p, &spot)
@@ -383,15 +385,17 @@ cdef bint span(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noex
     return True
 
 
-cdef void span_mask(const Places* p, Way way) noexcept nogil:
-    """Move all rows for which the mask is true. The outer loop is over dimensions between the mask and the row."""
+cdef bint span_mask(const Places* p, Way way) noexcept nogil:
+    """Move all rows for which the mask is true. The outer loop is over dimensions between the mask and the row. Returns
+    whether the mask had as many true elements as y has rows, each time that it was read."""
     cdef Py_ssize_t index[MAX_NDIM]
     cdef Py_ssize_t x = 0, y = 0, times = 1, _i
+    cdef bint fits = True
     cdef int d
     for d in range(p.masked, p.ndim): times *= p.shape[d]
     for d in range(p.ndim): index[d] = 0
     for _i in range(times if p.count else 0):
-        span_places(p, x, y, way)
+        fits &= span_places(p, x, y, way)
         d = p.ndim
         while d > p.masked:
             d -= 1
@@ -402,11 +406,13 @@ cdef void span_mask(const Places* p, Way way) noexcept nogil:
             x -= p.shape[d] * p.x_step[d]
             y -= p.shape[d] * p.y_step[d]
             index[d] = 0
+    return fits
 
 
-cdef void span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noexcept nogil:
-    """Move one row for each true element of the mask, from the offsets `x` and `y` on. An offset is written for every
-    element of the mask but counted only if it is true: a branch would be mispredicted half of the time."""
+cdef bint span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noexcept nogil:
+    """Move one row for each true element of the mask, from the offsets `x` and `y` on, but not more than y has. Returns
+    whether there were as many. An offset is written for every element of the mask but counted only if it is true: a
+    branch would be mispredicted half of the time."""
     cdef Py_ssize_t xs[STRIP]
     cdef Py_ssize_t ys[STRIP]
     cdef Py_ssize_t index[MAX_NDIM]
@@ -419,6 +425,7 @@ cdef void span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noex
         while start < run:
             count = run - start if run - start < STRIP else STRIP
             if n + count > STRIP:
+                if moved + n > p.chosen: break
                 for j in range(n): ys[j] = y + (moved + j) * p.chosen_stride
                 move(p, n, xs, ys, way)
                 moved += n
@@ -427,6 +434,7 @@ cdef void span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noex
                 xs[n] = x + j * x_step
                 n += p.mask[m + j * mask_step] != 0
             start += count
+        if start < run: break                       # (there are more than y has)
         d = last - 1
         while d >= 0:                               # carry into the next run
             index[d] += 1
@@ -438,16 +446,19 @@ cdef void span_places(const Places* p, Py_ssize_t x, Py_ssize_t y, Way way) noex
             index[d] = 0
             d -= 1
         if d < 0: break
-    for j in range(n): ys[j] = y + (moved + j) * p.chosen_stride
-    move(p, n, xs, ys, way)
+    count = min(n, p.chosen - moved)
+    for j in range(count): ys[j] = y + (moved + j) * p.chosen_stride
+    move(p, count, xs, ys, way)
+    return moved + n == p.chosen
 
 
 cdef bint take(Places* p) noexcept nogil:
-    """y = the corresponding elements of x. Returns whether all indices are in range; if not, y is incomplete."""
+    """y = the corresponding elements of x. Returns whether all indices are in range, or for a mask whether it had as
+    many true elements as y has rows; if not, y is incomplete. For an empty grid of indices the answer is no."""
     cdef int t
+    if p.masked: return span_mask(p, TAKE)
     p.in_range = p.count * p.row > 0
-    if p.masked: span_mask(p, TAKE)
-    elif p.row:
+    if p.row:
         t = threads_for(p.count * p.row)
         parallel_for(take_range, <void*>p, p.count, (p.count + t - 1) // t, t)
     return p.in_range
@@ -457,14 +468,15 @@ cdef void take_range(void* places, Py_ssize_t start, Py_ssize_t stop) noexcept n
     if not span(<const Places*>places, start, stop, TAKE): (<Places*>places).in_range = False
 
 
-cdef void put(const Places* p) noexcept nogil:
-    """The corresponding elements of x = y. For repeated indices, the last element of y remains."""
-    if p.masked: span_mask(p, PUT)
-    elif p.row: span(p, 0, p.count, PUT)
+cdef bint put(const Places* p) noexcept nogil:
+    """The corresponding elements of x = y. For repeated indices, the last element of y remains. Returns what take()
+    returns."""
+    if p.masked: return span_mask(p, PUT)
+    return p.count * p.row > 0 and span(p, 0, p.count, PUT)
 
 
 cdef bint add(const Places* p) noexcept nogil:
-    """The corresponding elements of x += y, repeated indices included. Returns whether all indices are in range."""
+    """The corresponding elements of x += y, repeated indices included. Returns what take() returns."""
     return p.count * p.row > 0 and span(p, 0, p.count, ADD)
 
 

@@ -4,7 +4,9 @@ Element i of a draw is a function of the key, the counter and i. Where it is one
 a block. A sampler that rejects takes the block counter + i alone: attempt t has the blocks with 2t and 2t + 1 in the
 upper 64 bits of their counter (random.pyx)."""
 
-from libc.math cimport INFINITY, M_PI, cos, exp, fabs, floor, hypot, isfinite, log, log1p, nextafter, nextafterf, sqrt
+from libc.math cimport (
+    INFINITY, M_PI, NAN, cos, exp, fabs, floor, hypot, isfinite, log, log1p, nextafter, nextafterf, sqrt,
+)
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from cygrad.kernels.array cimport FLOAT32, real
@@ -72,7 +74,7 @@ cdef double gamma(uint64_t key, uint64_t block, double a) noexcept nogil:
 cdef inline double log_factorial(double k) noexcept nogil:
     """log k!, from 10 on by Stirling's series with an error below 1e-13 of it."""
     cdef double x = k + 1, r = 1 / (x * x)
-    if k < 10: return LOG_FACTORIALS[<int>k]
+    if 0 <= k < 10: return LOG_FACTORIALS[<int>k]
     return (x - 0.5) * log(x) - x + 0.91893853320467274178 + (1.0 / 12 - r * (1.0 / 360 - r / 1260)) / x
 
 
@@ -82,6 +84,7 @@ cdef int64_t poisson(uint64_t key, uint64_t block, double rate) noexcept nogil:
     cdef uint32_t w[4]
     cdef uint64_t t = 0
     cdef double p, s, u, v, b, a, k = 0, edge, ratio, bound
+    if not rate <= MAX_RATE: return 0               # (another thread has overwritten it; the loop would not end)
     if rate < FEW:
         make_block(key, block, 0, w)
         u = unit(w)
@@ -114,6 +117,7 @@ cdef double truncated(uint64_t key, uint64_t block, double low, double high) noe
     cdef uint64_t t = 0
     cdef bint flip = high < 0, is_normal, is_exponential
     cdef double x, rate = 0
+    if not low <= high: return NAN                  # (another thread has overwritten one; the loop would not end)
     if flip: low, high = -high, -low
     if low == INFINITY or low == high: return -low if flip else low
     is_normal = low <= 0 and high - low > 2.5066282746310002

@@ -7,6 +7,7 @@ some of them through all steps, without waiting for the others.
 
 A sequence that has ended, or in reverse not begun, keeps its state; its outputs are zeros."""
 
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport FLOAT32, itemsize, real
@@ -67,8 +68,13 @@ cdef inline bint is_active(const Recurrence* r, Py_ssize_t t, Py_ssize_t b) noex
 
 cdef inline bint is_first(const Recurrence* r, Py_ssize_t t, Py_ssize_t b) noexcept nogil:
     """Whether step t is the first of sequence b in the direction of the layer."""
-    if not r.reverse: return t == 0
-    return t == (r.steps if r.lengths == NULL else r.lengths[b]) - 1
+    return t >= last_step(r, b) if r.reverse else t == 0
+
+
+cdef inline Py_ssize_t last_step(const Recurrence* r, Py_ssize_t b) noexcept nogil:
+    """The last step of sequence b, which is one of the steps even if another thread writes the lengths meanwhile."""
+    cdef int64_t n = r.steps if r.lengths == NULL else r.lengths[b]
+    return (1 if n < 1 else r.steps if n > r.steps else n) - 1
 
 
 # ---- forward ---------------------------------------------------------------------------------------------------------
@@ -360,5 +366,5 @@ cdef void first_rows(const Recurrence* r, char* out) noexcept nogil:
     cdef Py_ssize_t b, t, nbytes = gates_of(r.kind) * r.hidden * itemsize(r.dtype)
     for b in range(r.batch):
         t = 0
-        if r.reverse: t = (r.steps if r.lengths == NULL else r.lengths[b]) - 1
+        if r.reverse: t = last_step(r, b)
         memcpy(out + b * nbytes, r.dgates + (t * r.batch + b) * nbytes, nbytes)

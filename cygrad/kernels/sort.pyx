@@ -3,7 +3,9 @@
 Indices are sorted, not elements. Long rows are sorted by digits of 11 bits, from the lowest to the highest (LSD radix
 sort), and short rows by merging. Both compare keys of unsigned bits, which work for integers and floating-point numbers
 alike: 0 and -0 have the same key, and NaN has the largest. Both sorts are stable, so the result is unique. The
-workspace has the size of the indices; contiguous elements are not copied."""
+workspace has the size of the indices; contiguous elements are not copied. So another thread may write them meanwhile:
+the order is then any, but it has each index once. Merging gives that for any keys; radix sort finds out that the digits
+it counted have changed, and leaves the row to merging."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -139,9 +141,11 @@ cdef int in_order(const element* x, Py_ssize_t n, uint64_t flip) noexcept nogil:
     return 1 if rises else -1
 
 
-cdef void by_digits(const element* x, Py_ssize_t n, place* a, place* b, uint64_t flip) noexcept nogil:
-    """Radix sort. a = the sorted indices of x; b is scratch of the same size."""
+cdef bint by_digits(const element* x, Py_ssize_t n, place* a, place* b, uint64_t flip) noexcept nogil:
+    """Radix sort. a = the sorted indices of x; b is scratch of the same size. Returns whether the elements stayed the
+    same; if not, `a` has no indices."""
     cdef place counts[MAX_DIGITS][VALUES]
+    cdef place ends[VALUES]
     cdef place* source = a
     cdef place* target = b
     cdef place* swap
@@ -149,7 +153,8 @@ cdef void by_digits(const element* x, Py_ssize_t n, place* a, place* b, uint64_t
     cdef int values = VALUES if bits > DIGIT else 256
     cdef Py_ssize_t i
     cdef uint64_t k
-    cdef place total, count
+    cdef place total, count, to, size = <place>n
+    cdef place* next_
     cdef bint first = True
     memset(counts, 0, digits * VALUES * sizeof(place))
     for i in range(n):
@@ -158,21 +163,28 @@ cdef void by_digits(const element* x, Py_ssize_t n, place* a, place* b, uint64_t
     for d in range(digits):
         k = (key(x[0], flip) >> (DIGIT * d)) & (VALUES - 1)
         if counts[d][k] == n: continue              # all have the same digit
-        total = 0
+        total, next_ = 0, counts[d]
         for i in range(values):                     # counts become starting positions
             count = counts[d][i]
             counts[d][i] = total
             total += count
+            ends[i] = total
         if first:
             for i in range(n):
                 k = (key(x[i], flip) >> (DIGIT * d)) & (VALUES - 1)
-                target[counts[d][k]] = <place>i
-                counts[d][k] += 1
+                to = next_[k]
+                if to >= size: return False
+                next_[k] = to + 1
+                target[to] = <place>i
         else:
             for i in range(n):
                 k = (key(x[source[i]], flip) >> (DIGIT * d)) & (VALUES - 1)
-                target[counts[d][k]] = source[i]
-                counts[d][k] += 1
+                to = next_[k]
+                if to >= size: return False
+                next_[k] = to + 1
+                target[to] = source[i]
+        for i in range(values):
+            if next_[i] != ends[i]: return False
         first = False
         swap = source
         source = target
@@ -180,6 +192,7 @@ cdef void by_digits(const element* x, Py_ssize_t n, place* a, place* b, uint64_t
     if first:                                       # all are equal
         for i in range(n): a[i] = <place>i
     elif source != a: memcpy(a, source, n * sizeof(place))
+    return True
 
 
 cdef void by_merging(const element* x, Py_ssize_t n, place* a, place* b, uint64_t flip) noexcept nogil:
@@ -230,7 +243,8 @@ cdef inline void order_(const element* x, Py_ssize_t n, place* a, place* b, uint
         by_merging(x, n, a, b, flip)
         return
     way = in_order(x, n, flip)
-    if way == 0: by_digits(x, n, a, b, flip)
+    if way == 0:
+        if not by_digits(x, n, a, b, flip): by_merging(x, n, a, b, flip)
     elif way > 0:
         for i in range(n): a[i] = <place>i
     else:

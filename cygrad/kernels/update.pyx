@@ -290,7 +290,9 @@ cdef void update_rows(const Rows* r, const real* g, Py_ssize_t a, Py_ssize_t b) 
     cdef Py_ssize_t k, j, i, start, count, first, at
     for k in range(a, b):
         first = groups.starts[k]
-        at = groups.index[groups.order[first]] * r.row
+        at = groups.index[groups.order[first]]
+        if at < 0 or at >= groups.rows: continue    # (overwritten meanwhile)
+        at *= r.row
         start = 0
         while start < r.row:
             count = min(r.row - start, <Py_ssize_t>TILE)

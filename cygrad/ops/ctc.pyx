@@ -23,7 +23,7 @@ from cygrad.ops.loss cimport MEAN, NONE, read_reduction
 import numpy as np
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import InplaceError, described
 from cygrad.core.interop.creation import arange, full
 from cygrad.core.interop.numpy import tensor
 from cygrad.ops.compare import equal, where
@@ -62,6 +62,7 @@ cdef Ctc job_of(const Array* x, const Array* labels, const Options* a) noexcept 
     c.dtype, c.steps, c.samples, c.classes, c.longest = x.dtype, x.layout.shape[0], n, x.layout.shape[2], a.longest
     c.input_lengths = <const int64_t*>labels.data
     c.target_lengths, c.starts, c.targets = c.input_lengths + n, c.input_lengths + 2 * n, c.input_lengths + 3 * n
+    c.n_targets = labels.layout.size - 3 * n
     c.blank, c.zero_infinity, c.part = a.blank, a.zero_infinity, 0
     c.x = c.g = NULL
     c.loss = c.dx = c.workspace = NULL
@@ -90,20 +91,23 @@ cdef class CtcLoss(Operator):
         self.name = "ctc_loss"
         self.fused = self.differentiable = True
 
-    cdef int check(self, const Call* c, const Options* a) except -1 nogil:
-        """Raise ValueError for labels or lengths that the kernels cannot use. A replay may read others than the
-        function saw."""
-        cdef Ctc k = job_of(&c.x[0], &c.x[1], a)
-        cdef Py_ssize_t i, n = k.samples, size = c.x[1].layout.size - 3 * n, at
+    cdef int check(self, const Array* x, const Array* labels, const Options* a, bint kept) except -1 nogil:
+        """Raise an error for labels or lengths that the kernels cannot use: ValueError in forward, InplaceError in
+        backward (kept). A replay may read others than the function saw, and NumPy may have changed those that were
+        kept."""
+        cdef Ctc k = job_of(x, labels, a)
+        cdef Py_ssize_t i, n = k.samples, at
         cdef bint fits = 0 <= a.blank < k.classes
         for i in range(n):
             fits = fits and 0 <= k.input_lengths[i] <= k.steps and 0 <= k.target_lengths[i] <= k.longest
-            fits = fits and 0 <= k.starts[i] <= size - k.target_lengths[i]
-        for at in range(size): fits = fits and 0 <= k.targets[at] < k.classes
+            fits = fits and 0 <= k.starts[i] <= k.n_targets - k.target_lengths[i]
+        for at in range(k.n_targets): fits = fits and 0 <= k.targets[at] < k.classes
         if fits: return 0
         with gil:
-            raise ValueError(f"ctc_loss: a length, a start, a label or the blank is out of range for log_probs of "
-                             f"shape {lay.shape_tuple(c.x[0].layout)} and targets of up to {a.longest} labels")
+            what = (f"ctc_loss: a length, a start, a label or the blank is out of range for log_probs of shape "
+                    f"{lay.shape_tuple(x.layout)} and targets of up to {a.longest} labels")
+            if kept: raise InplaceError(f"{what}; it was modified since forward; pass a copy()")
+            raise ValueError(what)
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Options a = (<Alignment>c.attributes).options
@@ -121,7 +125,7 @@ cdef class CtcLoss(Operator):
         cdef Layout rows
         cdef Py_ssize_t i
         cdef Py_ssize_t step = 1
-        self.check(c, &a)
+        self.check(&c.x[0], &c.x[1], &a, False)
         k.x = dense(&c.x[0], &workspace)
         k.loss = c.y[0].data if a.kind == NONE else c.workspace
         start(&k, workspace, c.workspace_bytes - (workspace - c.workspace), False)
@@ -161,6 +165,7 @@ cdef class CtcLoss(Operator):
         cdef Py_ssize_t i, step = 0
         cdef const char* g
         cdef double divisor
+        self.check(&x, &labels, &a, True)
         k.x, g = dense(&x, &workspace), gradient_rows(&b.g[0], a.kind, &workspace, &step)
         for i in range(k.samples):
             divisor = share_of(&k, i, a.kind) * (k.samples if a.kind == MEAN else 1)

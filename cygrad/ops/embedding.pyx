@@ -20,7 +20,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Leaf, Tensor, ensure_tensor, is_variable, node_of
 from cygrad.core.graph.trace cimport seen_leaf
 from cygrad.core.execute.run cimport apply2, apply_list
-from cygrad.ops.index cimport check_indices, index_tensor, place_dtype, wide_places
+from cygrad.ops.index cimport index_tensor, place_dtype, refuse_indices, wide_places
 from cygrad.kernels cimport embedding as kernels
 from cygrad.kernels cimport index as index_kernels
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_floating, itemsize
@@ -29,7 +29,7 @@ from cygrad.kernels.embedding cimport MAX, MEAN, SUM, Bags
 
 from cygrad.core.interop.creation import ones, zeros
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import InplaceError, described
 from cygrad.core.graph.attributes import plain
 from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.ops.compare import less, maximum, not_equal, where
@@ -103,9 +103,8 @@ cdef class Embedding(Operator):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef index_kernels.Places p
         index_kernels.aim(&p, &c.x[1], &c.y[0], 0, 1, &c.x[0])
-        if not index_kernels.take(&p): check_indices("embedding: ", &c.x[1], 0, 1, &c.x[0])
-        if c.hidden: kernels.narrow_places(&c.x[0], c.x[1].layout.shape[0], c.y[1].dtype, c.y[1].data)
-        return 0
+        if not index_kernels.take(&p): refuse_indices("embedding: ", &p, &c.x[1], 0, 1, &c.x[0])
+        return keep_places("embedding: ", &c.x[0], c.x[1].layout.shape[0], c.y[1].dtype, c.y[1].data) if c.hidden else 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return output_bit(1)
@@ -135,6 +134,13 @@ cdef class Embedding(Operator):
         index = wide_places(c)
         g = reshape(g, (index.size, c.shape(1)[1]))
         return rows_gradient(c, reshape(index, (index.size,)), g, a.padding_idx, a.sparse)
+
+
+cdef int keep_places(str name, const Array* index, Py_ssize_t rows, int dtype, char* places) except -1 nogil:
+    """places = index, as narrow_places() writes them. Raises IndexError for an index out of range."""
+    cdef int64_t bad = 0
+    if kernels.narrow_places(index, rows, dtype, places, &bad): return 0
+    with gil: raise IndexError(f"{name}index {bad} is out of range for a dimension of size {rows}")
 
 
 cdef object rows_gradient(c, index, g, padding, bint sparse):
@@ -198,15 +204,21 @@ cdef void describe(Bags* s, Form a, const Array* offsets, const Layout* index, c
     else: s.bags, s.width = index.shape[0], index.shape[1]
 
 
-cdef int check_offsets(const Array* offsets, Py_ssize_t n) except -1 nogil:
-    """Raise ValueError unless the offsets begin at 0, never decrease and are at most n."""
-    cdef const int64_t* at = <const int64_t*>offsets.data
+cdef int check_offsets(const Array* offsets, Py_ssize_t n, bint kept) except -1 nogil:
+    """Raise an error unless the offsets begin at 0, never decrease and are at most n: ValueError in forward,
+    InplaceError in backward (kept), where NumPy may have changed them."""
+    cdef int64_t at, before = 0
     cdef Py_ssize_t b
     for b in range(offsets.layout.size):
-        if at[b] <= n and at[b] >= (at[b - 1] if b else 0) and (b or at[b] == 0): continue
+        at = (<const int64_t*>offsets.data)[b]
+        if before <= at <= n and (b or at == 0):
+            before = at
+            continue
         with gil:
-            raise ValueError(f"embedding_bag: offset {at[b]} of bag {b}; offsets begin at 0, never decrease and are at "
-                             f"most the number of indices, {n}")
+            what = (f"embedding_bag: offset {at} of bag {b}; offsets begin at 0, never decrease and are at most the "
+                    f"number of indices, {n}")
+            if kept: raise InplaceError(f"{what}; it was modified since forward; pass a copy()")
+            raise ValueError(what)
     if n and not offsets.layout.size:
         with gil: raise ValueError(f"embedding_bag: there are {n} indices but no offsets; the first bag begins at 0")
     return 0
@@ -248,12 +260,11 @@ cdef class EmbeddingBag(Operator):
         cdef char* free = c.workspace
         cdef char* places
         describe(&s, a, &c.x[2] if a.offsets else NULL, c.x[0].layout, c.x[1].layout, c.x[1].dtype)
-        if a.offsets: check_offsets(&c.x[2], s.n)
-        check_indices("embedding_bag: ", &c.x[1], 0, 1, &c.x[0])
+        if a.offsets: check_offsets(&c.x[2], s.n, False)
         s.weight = dense(&c.x[1], &free)
         if a.weighted: s.scale = dense(&c.x[scale_input(a)], &free)
         places = c.y[1].data if c.hidden and a.kind != MAX else free
-        kernels.narrow_places(&c.x[0], s.rows, s.place_dtype, places)
+        keep_places("embedding_bag: ", &c.x[0], s.rows, s.place_dtype, places)
         s.places, s.y = places, c.y[0].data
         if c.hidden and a.kind == MAX: s.order = c.y[1].data
         kernels.fold_bags(&s)
@@ -301,7 +312,7 @@ cdef class EmbeddingBag(Operator):
         cdef bint table = (b.stages[stage].computes & 2) != 0
         if a.offsets and a.kind != MAX:
             offsets = saved(b, 2)
-            check_offsets(&offsets, places.layout.size)     # NumPy may have changed them
+            check_offsets(&offsets, places.layout.size, True)
         if not table: x = saved(b, 1)
         describe(&s, a, &offsets if a.kind != MAX else &b.g[0], places.layout, b.x[1] if table else x.layout, b.dtype)
         s.g = dense(&b.g[0], &free)

@@ -1,10 +1,10 @@
 """Indexing: take, gather, scatter_add and their inverses; argwhere; one_hot.
 
 Indices are int64 and have no gradient. An operator that writes in place checks all indices first; otherwise the kernel
-checks them while it writes. An index in external memory is copied, because a write there raises no version."""
+checks them while it writes. An index in external memory is copied, because a write there raises no version. Another
+thread can write an index while a kernel reads it. So an operator whose kernel did not finish raises an error."""
 
 cimport cython
-
 
 import numpy as np
 
@@ -67,6 +67,17 @@ cdef int check_indices(str name, const Array* x, int axis, int n, const Array* i
     return 0
 
 
+cdef int refuse_indices(str name, const kernel.Places* p, const Array* x, int axis, int n,
+                        const Array* index) except -1 nogil:
+    """After a kernel that did not finish: raise an error, unless the grid was empty and no index is out of range."""
+    check_indices(name, x, axis, n, index)
+    return refuse_changed(name) if p.count * p.row else 0
+
+
+cdef int refuse_changed(str name) except -1 with gil:
+    raise InplaceError(f"{name}an index was out of range and is not now; another thread modified it; pass a copy()")
+
+
 cdef int check_again(Operator op, const BackwardCall* b, int axis, int n, const Array* index) except -1 nogil:
     """The same in backward: NumPy may have changed an index without raising its version."""
     cdef int k
@@ -77,6 +88,16 @@ cdef int check_again(Operator op, const BackwardCall* b, int axis, int n, const 
                 raise InplaceError(f"{op.name}: index {bad} is out of range for a dimension of size "
                                    f"{b.x[0].shape[axis + k]}; it was modified since forward; pass a copy()")
     return 0
+
+
+cdef int add_again(Operator op, const BackwardCall* b, int axis, int n, const Array* index,
+                   const kernel.Places* p) except -1 nogil:
+    """dx[i] += g in backward, with the check of check_again()."""
+    check_again(op, b, axis, n, index)
+    clear(&b.dx[0])
+    if kernel.add(p) or p.count * p.row == 0: return 0
+    check_again(op, b, axis, n, index)
+    with gil: return refuse_changed(f"{op.name}: ")
 
 
 cdef Tensor own(Tensor t, Tensor written):
@@ -162,7 +183,7 @@ cdef class Take(Operator):
         cdef kernel.Places p
         cdef int axis = (<Indexed>c.attributes).axis
         kernel.aim(&p, &c.x[0], &c.y[0], axis, c.n_in - 1, &c.x[1])
-        if not kernel.take(&p): check_indices("", &c.x[0], axis, c.n_in - 1, &c.x[1])
+        if not kernel.take(&p): refuse_indices("", &p, &c.x[0], axis, c.n_in - 1, &c.x[1])
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -177,11 +198,8 @@ cdef class Take(Operator):
         cdef Array index[MAX_NDIM]
         cdef int axis = (<Indexed>b.attributes).axis, k, n = b.n_in - 1
         for k in range(n): index[k] = saved(b, k + 1)
-        check_again(self, b, axis, n, index)
-        clear(&b.dx[0])
         kernel.aim(&p, &b.dx[0], &b.g[0], axis, n, index)
-        kernel.add(&p)
-        return 0
+        return add_again(self, b, axis, n, index, &p)
 
     cdef object formula(self, c, int i, g):
         if i > 0: return None
@@ -223,7 +241,7 @@ cdef class AddAt(Operator):
         if c.x[0].data == c.y[0].data: check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
         copy_input(c)
         kernel.aim(&p, &c.y[0], &c.x[1], axis, c.n_in - 2, &c.x[2])
-        if not kernel.add(&p): check_indices("", &c.x[0], axis, c.n_in - 2, &c.x[2])
+        if not kernel.add(&p): refuse_indices("", &p, &c.x[0], axis, c.n_in - 2, &c.x[2])
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -268,7 +286,7 @@ cdef class Gathering(Operator):
         cdef kernel.Places p
         cdef int axis = (<Axis>c.attributes).axis
         kernel.aim_along(&p, &c.x[0], &c.y[0], axis, &c.x[1])
-        if not kernel.take(&p): check_indices("gather: ", &c.x[0], axis, 1, &c.x[1])
+        if not kernel.take(&p): refuse_indices("gather: ", &p, &c.x[0], axis, 1, &c.x[1])
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -282,11 +300,8 @@ cdef class Gathering(Operator):
         cdef kernel.Places p
         cdef Array index = saved(b, 1)
         cdef int axis = (<Axis>b.attributes).axis
-        check_again(self, b, axis, 1, &index)
-        clear(&b.dx[0])
         kernel.aim_along(&p, &b.dx[0], &b.g[0], axis, &index)
-        kernel.add(&p)
-        return 0
+        return add_again(self, b, axis, 1, &index, &p)
 
     cdef object formula(self, c, int i, g):
         return scatter_add(zero_like(g, c.shape(0)), c.attributes.axis, c.input(1), g) if i == 0 else None
@@ -411,7 +426,7 @@ cdef class ScatterAdd(Operator):
         if c.x[0].data == c.y[0].data: check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
         copy_input(c)
         kernel.aim_along(&p, &c.y[0], &c.x[2], axis, &c.x[1])
-        if not kernel.add(&p): check_indices("scatter_add: ", &c.x[0], axis, 1, &c.x[1])
+        if not kernel.add(&p): refuse_indices("scatter_add: ", &p, &c.x[0], axis, 1, &c.x[1])
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -441,8 +456,10 @@ cdef class Argwhere(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
-        choose.argwhere(&c.x[0], <int64_t*>c.y[0].data)
-        return 0
+        if choose.argwhere(&c.x[0], <int64_t*>c.y[0].data, c.y[0].layout.shape[0]) == c.y[0].layout.shape[0]: return 0
+        with gil:
+            raise InplaceError(f"argwhere: x had {c.y[0].layout.shape[0]} elements that are not 0 at first and another "
+                               f"number later; another thread modified it; pass a copy()")
 
 
 # ---- one_hot ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,11 @@
 """Elements where a mask is true: x[mask], and x[mask] = v.
 
 Forward saves a copy of the mask, so that a later write to it changes no gradient. The copy is a bit for each element or
-the indices of the true elements, whichever is smaller."""
+the indices of the true elements, whichever is smaller.
+
+A mask is read several times: to count, to move elements, to save it. Another thread may write it meanwhile, for example
+through NumPy. A kernel moves no more elements than were counted, and an operator raises an error if it found another
+number."""
 
 cimport cython
 
@@ -74,10 +78,16 @@ cdef int plan_mask(Call* c, const Array* mask, Py_ssize_t chosen) except -1:
     return 0
 
 
-cdef void keep_mask(Call* c, const Array* mask) noexcept nogil:
-    if not c.hidden: return
-    if c.y[1].dtype == UINT8: pack_mask(mask, <uint8_t*>c.y[1].data)
-    else: places_of(mask, c.y[1].dtype, c.y[1].layout.size, c.y[1].data)
+cdef bint keep_mask(Call* c, const Array* mask, Py_ssize_t chosen) noexcept nogil:
+    """Save a copy, if a gradient is wanted. Returns whether the mask has `chosen` true elements."""
+    if not c.hidden: return True
+    if c.y[1].dtype == UINT8: return pack_mask(mask, <uint8_t*>c.y[1].data) == chosen
+    return places_of(mask, c.y[1].dtype, c.y[1].layout.size, c.y[1].data) == chosen
+
+
+cdef int refuse_mask(str name, Py_ssize_t chosen) except -1 with gil:
+    raise InplaceError(f"{name}: the mask had {chosen} true elements at first and another number later; another thread "
+                       f"modified it; pass a copy()")
 
 
 cdef void read_mask(const Array* kept, Py_ssize_t n, char* mask) noexcept nogil:
@@ -133,9 +143,8 @@ cdef class Select(Operator):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
         kernel.aim_mask(&p, &c.x[0], &c.y[0], &c.x[1])
-        kernel.take(&p)
-        keep_mask(c, &c.x[1])
-        return 0
+        if kernel.take(&p) and keep_mask(c, &c.x[1], p.chosen): return 0
+        return refuse_mask("select", p.chosen)
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return output_bit(1)
@@ -163,7 +172,7 @@ cdef class Select(Operator):
         mask.data, mask.layout, mask.dtype = b.workspace, &over, BOOL
         clear(&b.dx[0])
         kernel.aim_mask(&p, &b.dx[0], &b.g[0], &mask)
-        kernel.put(&p)
+        kernel.put(&p)                              # (a mask of our own)
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -207,12 +216,12 @@ cdef class MaskPut(Operator):
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
-        check_count("mask_put", &c.x[2], c.x[1].layout.shape[0])
-        keep_mask(c, &c.x[2])
+        cdef Py_ssize_t chosen = c.x[1].layout.shape[0]
+        check_count("mask_put", &c.x[2], chosen)
+        if not keep_mask(c, &c.x[2], chosen): return refuse_mask("mask_put", chosen)
         copy_input(c)
         kernel.aim_mask(&p, &c.y[0], &c.x[1], &c.x[2])
-        kernel.put(&p)
-        return 0
+        return 0 if kernel.put(&p) else refuse_mask("mask_put", chosen)
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return output_bit(1)

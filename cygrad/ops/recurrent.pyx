@@ -25,7 +25,7 @@ from cygrad.kernels.recurrent cimport GRU, LSTM, RELU, TANH, Recurrence, gates_o
 from cygrad.kernels.reduce cimport sum_to
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import described
+from cygrad.core.errors import InplaceError, described
 from cygrad.core.interop.creation import zeros
 from cygrad.ops.join import concat, stack
 from cygrad.ops.random import dropout as drop
@@ -125,7 +125,7 @@ cdef class Recurrent(Operator):
         cdef Recurrence r = self.sizes(c.attributes, c.x[X].layout, c.x[X].dtype, c.x[W_HH].layout.shape[1])
         cdef char* free = c.workspace
         r.x, r.lengths = &c.x[X], lengths_in(c.attributes, &c.x[c.n_in - 1])
-        if r.lengths != NULL: check_lengths(self, r.lengths, r.batch, r.steps)
+        if r.lengths != NULL: check_lengths(self, r.lengths, r.batch, r.steps, False)
         r.w_ih, r.w_hh = dense(&c.x[W_IH], &free), dense(&c.x[W_HH], &free)
         r.b_ih, r.b_hh = dense(&c.x[B_IH], &free), dense(&c.x[B_HH], &free)
         r.y, r.h, r.workspace = c.y[0].data, c.y[1].data, free
@@ -205,6 +205,7 @@ cdef class Recurrent(Operator):
         if (<Direction>b.attributes).has_lengths and not computes & 1:
             lengths = saved(b, b.n_in - 1)
             r.lengths = <const int64_t*>lengths.data
+            check_lengths(self, r.lengths, r.batch, r.steps, True)
         if computes == temporary(0): return self.gate_gradients(b, &r)
         r.dgates = b.temporaries[0].data
         return weight_gradients(b, &r) if computes & 1 << W_IH else other_gradients(b, &r)
@@ -238,13 +239,20 @@ cdef const int64_t* lengths_in(const void* attributes, const Array* last) noexce
     return <const int64_t*>last.data if (<Direction>attributes).has_lengths else NULL
 
 
-cdef int check_lengths(Operator op, const int64_t* lengths, Py_ssize_t n, Py_ssize_t steps) except -1 nogil:
-    """Raise ValueError for a length that x does not have. A replay may read others than the function saw."""
+cdef int check_lengths(Operator op, const int64_t* lengths, Py_ssize_t n, Py_ssize_t steps,
+                       bint kept) except -1 nogil:
+    """Raise an error for a length that x does not have: ValueError in forward, InplaceError in backward (kept). A
+    replay may read others than the function saw, and NumPy may have changed those that were kept."""
     cdef Py_ssize_t i
+    cdef int64_t length
     for i in range(n):
-        if not 1 <= lengths[i] <= steps:
+        length = lengths[i]
+        if not 1 <= length <= steps:
             with gil:
-                raise ValueError(f"{op.name}: lengths must be from 1 to the {steps} steps of x, got {lengths[i]}")
+                if kept:
+                    raise InplaceError(f"{op.name}: the length {length} is not one of 1 to the {steps} steps of x; it "
+                                       f"was modified since forward; pass a copy()")
+                raise ValueError(f"{op.name}: lengths must be from 1 to the {steps} steps of x, got {length}")
     return 0
 
 

@@ -28,7 +28,7 @@ from cygrad.kernels cimport driver
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
 from cygrad.ops.base cimport Part
-from cygrad.ops.index cimport Indexed, check_indices, index_tensor, own, zero_like
+from cygrad.ops.index cimport Indexed, check_indices, index_tensor, own, refuse_indices, zero_like
 from cygrad.ops.shape cimport Shape, permuted
 
 from cygrad.core.interop.creation import arange, zeros
@@ -263,7 +263,7 @@ cdef class Put(Operator):
         check_indices("", &x, axis, n, index)
         if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
         kernel.aim(&p, &x, &c.x[1], axis, n, index)
-        kernel.put(&p)
+        if not kernel.put(&p): refuse_indices("", &p, &x, axis, n, index)
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:

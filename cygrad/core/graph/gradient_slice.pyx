@@ -268,10 +268,12 @@ cdef int add_rows(GradientSlice s, Tensor total) except -1:
 cdef int add_elements(Array* x, Array* v, Array* i) except -1:
     """x[i] += v"""
     cdef kernel.Places p
+    cdef bint done
     check_indices(i, x.layout.shape[0])
     kernel.aim(&p, x, v, 0, 1, i)
-    with nogil: kernel.add(&p)
-    return 0
+    with nogil: done = kernel.add(&p)
+    if done or p.count * p.row == 0: return 0
+    raise IndexError("GradientSlice: an index is out of range: another thread modified the indices; pass a copy()")
 
 
 cdef int check_range(GradientSlice s, Py_ssize_t rows) except -1:
