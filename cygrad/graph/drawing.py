@@ -12,6 +12,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from cygrad.core.errors import cut
+from cygrad.core.handles import Replacing
 from cygrad.core.paths import file_path
 from cygrad.graph.definition import shown_arguments
 from cygrad.graph.layers import Node, arrange, bends, longest_paths
@@ -56,9 +57,7 @@ def draw(net: "Net", path: Any) -> None:
 
 def write(name: str, text: str, who: str) -> None:
     """Replace a file by a text."""
-    from cygrad.io.files import replacing
-
-    with replacing(name, who) as file: file.write(text.encode())
+    with Replacing(name, who) as file: file.write(text.encode())
 
 
 # ---- what is drawn ---------------------------------------------------------------------------------------------------

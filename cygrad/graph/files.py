@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.handles import Input
 from cygrad.core.paths import file_path
 from cygrad.graph.definition import (
     MAX_DEPTH, PYTHON, Blob, Operator, check_integer, check_name, function_name, shown_name,
@@ -16,7 +17,7 @@ from cygrad.graph.definition import (
 from cygrad.graph.gradients import Pass, backward_pass, find, gradient_names
 from cygrad.io import safetensors, saving
 from cygrad.io.entries import NAMES as DTYPE_NAMES
-from cygrad.io.files import AGAIN, Input
+from cygrad.io.files import AGAIN
 
 if TYPE_CHECKING:
     from cygrad.graph.net import Net

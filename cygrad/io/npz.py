@@ -33,8 +33,9 @@ def write(file, arrays, metadata, who):
     """Write a dict of arrays, uncompressed."""
     from zipfile import ZipFile                     # (its import takes 9 ms)
 
-    archive = ZipFile(file, "w")
+    archive = ZipFile.__new__(ZipFile)              # (an exception in its __init__ leaves an object that closes itself)
     try:
+        archive.__init__(file, "w")
         if metadata:
             text = json.dumps(metadata, ensure_ascii=False).encode()
             write_member(archive, METADATA, np.frombuffer(text, np.uint8))

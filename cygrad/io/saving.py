@@ -13,6 +13,8 @@ import numpy.typing as npt
 from cygrad.core.dtypes import DTYPES, read_dtype
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.handles import Input, Replacing
+from cygrad.core.handles import Mapping as Mapped
 from cygrad.core.interop.creation import empty
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.paths import file_path
@@ -20,7 +22,6 @@ from cygrad.core.sizes import read_size, words
 from cygrad.core.store.buffer import stats
 from cygrad.io import npz, safetensors
 from cygrad.io.entries import check_bools, fill, loaded_dtype
-from cygrad.io.files import Input, replacing
 
 FORMATS = {".safetensors": safetensors, ".npz": npz}
 FLOATS = [d for d in DTYPES if d.kind == "f"]
@@ -62,7 +63,7 @@ def write(path, tensors, metadata, who):
     arrays = {key: read_tensor(key, value, who) for key, value in tensors.items()}
     strings = {} if metadata is None else read_strings(metadata, who)
     form.check_names(arrays, who)
-    with replacing(name, who) as file: form.write(file, arrays, strings, who)
+    with Replacing(name, who) as file: form.write(file, arrays, strings, who)
 
 
 def read_tensor(name, value, who):
@@ -197,7 +198,7 @@ def mapped(file, entries):
     fit = [e for e, d in entries if e.nbytes and e.stored == d and e.place % d.itemsize == 0]
     if not fit: return {}
     try:
-        memory = maps.mmap(file.fd, 0, access=maps.ACCESS_READ)
+        memory = Mapped(file)
     except OSError as error:
         if error.errno != errno.ENOMEM: raise
         raise MemoryError(f"{file}: no address space to map its {words(file.size)}; raise the limit of the process "

@@ -5,6 +5,7 @@ import os
 from typing import NamedTuple
 
 from cygrad.core.errors import described
+from cygrad.core.handles import Input
 from cygrad.core.paths import file_path
 from cygrad.core.sizes import words
 from cygrad.memory import profiling
@@ -69,10 +70,13 @@ def facts_of(given):
                         f"{described(given)}")
     path = file_path(given, "compare", "memory.json")
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.readline()                  # the events follow and are not read
-            if text.endswith("[\n"): text += "]}"
-            else: text += file.read()
+        with Input(path, "compare") as file:
+            text = bytearray()
+            while b"\n" not in text and len(text) < file.size:      # the events follow and are not read
+                text += file.read(len(text), min(file.size - len(text), 1 << 16))
+            end = text.find(b"\n") + 1
+            if text.endswith(b"[\n", 0, end): text[end:] = b"]}"
+            else: text += file.read(len(text), file.size - len(text))
         found = json.loads(text)["otherData"]["cygrad_peak"]
         found["by"].setdefault("layer", {OUTSIDE: sum(found["by"]["operation"].values())})      # (version 0.1)
         return {"by": {by: {str(name): int(n) for name, n in found["by"][by].items()} for by in BY},

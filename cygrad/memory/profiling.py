@@ -3,6 +3,7 @@
 import os
 
 from cygrad.core.errors import described
+from cygrad.core.handles import Replacing
 from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.core.paths import file_path
 from cygrad.memory.log import PHASES, Logged
@@ -40,7 +41,8 @@ class profile(Logged):
     they were live; `.table(by=...)` is the same as text, `.flame(path)` as a picture of the Python stacks. `.advice()`
     lists changes that would lower the peak, and `.compare(other)` the differences between two profiles. `.plot(path)`
     draws the live bytes; `.save(path)` writes a page for the browser (.html) or a trace for Perfetto (.json). All of
-    them also work while the scope is open. Scopes nest. Outside of them profiling costs nothing."""
+    them also work while the scope is open. A file is replaced atomically, as by cygrad.save. Scopes nest. Outside of
+    them profiling costs nothing."""
 
     def __init__(self):
         super().__init__(MOST_EVENTS)
@@ -129,7 +131,7 @@ class profile(Logged):
         if os.path.splitext(path)[1].lower() != ".svg":
             raise ValueError(f"flame: the picture must be .svg, got {path!r}")
         text = standalone(rows().tree(self._read()))
-        with open(path, "w", encoding="utf-8") as file: file.write(text)
+        with Replacing(path, "flame") as file: file.write(text.encode())
 
     def save(self, path):
         """Write the report to `path`: a page for the browser (.html: the live bytes over time, the peak with its flame
@@ -150,11 +152,12 @@ class profile(Logged):
         if suffix == ".html":
             text = reports().page(self._course(), self._phases(), self.peak_bytes, self.at_peak(), self.advice(),
                                   rows().tree(log), self.allocations(), note)
-            with open(path, "w", encoding="utf-8") as file: file.write(text)
+            with Replacing(path, "save") as file: file.write(text.encode())
             return
         header = {"cygrad_peak": rows().facts(log), "events": len(log), "folded": log.dropped, "note": note}
         course, phases = self._course(MOST_COUNTERS), self._phases()
-        with open(path, "w", encoding="utf-8") as file: reports().trace(file, header, course, phases, self._lives())
+        with Replacing(path, "save") as file:
+            for text in reports().trace(header, course, phases, self._lives()): file.write(text.encode())
 
     def _note(self):
         """A note on the folded events, or ""."""

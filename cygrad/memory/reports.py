@@ -5,6 +5,7 @@ import os
 import re
 import textwrap
 
+from cygrad.core.handles import Replacing
 from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.core.sizes import words
 from cygrad.memory.page import page
@@ -158,22 +159,23 @@ def plot(path, course, phases, peak, axis, thinned):
         names += bands
     axes.legend(handles, names, title="bytes at the peak", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False,
                 alignment="left")
-    figure.savefig(path, dpi=150)
+    with Replacing(path, "plot") as file:
+        figure.savefig(file.name, dpi=150, format=os.path.splitext(path)[1][1:].lower())
 
 
-def trace(file, header, course, phases, lives):
-    """Write a trace in Chrome's format: a counter of live bytes by category, the phases, and a slice for the life of
-    every buffer. The first line contains `header`, the only part that compare() reads; the rest is written event by
-    event. lives: ((operation, line, shape, category), bytes, seconds from, to)."""
-    file.write(json.dumps({"displayTimeUnit": "ms", "otherData": header})[:-1] + ', "traceEvents": [\n')
-    file.write('{"ph":"M","name":"process_name","pid":1,"args":{"name":"cygrad memory"}}')
+def trace(header, course, phases, lives):
+    """Yield the text of a trace in Chrome's format: a counter of live bytes by category, the phases, and a slice for
+    the life of every buffer. The first line contains `header`, the only part that compare() reads; the rest comes event
+    by event. lives: ((operation, line, shape, category), bytes, seconds from, to)."""
+    yield json.dumps({"displayTimeUnit": "ms", "otherData": header})[:-1] + ', "traceEvents": [\n'
+    yield '{"ph":"M","name":"process_name","pid":1,"args":{"name":"cygrad memory"}}'
     used = [k for k in range(len(CATEGORY_NAMES)) if any(totals[k] for _, _, totals in course)]
     for _, time, totals in course:
         counts = ",".join([f'"{CATEGORY_NAMES[k]}":{totals[k]}' for k in used])
-        file.write(f',\n{{"ph":"C","name":"live bytes","pid":1,"ts":{1e6 * time:.3f},"args":{{{counts}}}}}')
+        yield f',\n{{"ph":"C","name":"live bytes","pid":1,"ts":{1e6 * time:.3f},"args":{{{counts}}}}}'
     for name, _, _, begun, ended in phases:
-        file.write(f',\n{{"ph":"X","name":"{name}","cat":"phase","pid":1,"tid":2,"ts":{1e6 * begun:.3f},'
-                   f'"dur":{1e6 * (ended - begun):.3f}}}')
+        yield (f',\n{{"ph":"X","name":"{name}","cat":"phase","pid":1,"tid":2,"ts":{1e6 * begun:.3f},'
+               f'"dur":{1e6 * (ended - begun):.3f}}}')
     known = {}                                      # the JSON text of each kind of buffer
     for number, (buffer, nbytes, begun, ended) in enumerate(lives):
         if buffer not in known:
@@ -181,6 +183,6 @@ def trace(file, header, course, phases, lives):
             known[buffer] = (f'"name":{json.dumps(operation or "tensor")},"cat":"buffer","pid":1,"tid":1,"id":',
                              f'"shape":{json.dumps(shape)},"line":{json.dumps(line)},"category":"{category}"')
         name, rest = known[buffer]
-        file.write(f',\n{{"ph":"b",{name}{number},"ts":{1e6 * begun:.3f},"args":{{"bytes":{nbytes},{rest}}}}},\n'
-                   f'{{"ph":"e",{name}{number},"ts":{1e6 * ended:.3f}}}')
-    file.write("\n]}\n")
+        yield (f',\n{{"ph":"b",{name}{number},"ts":{1e6 * begun:.3f},"args":{{"bytes":{nbytes},{rest}}}}},\n'
+               f'{{"ph":"e",{name}{number},"ts":{1e6 * ended:.3f}}}')
+    yield "\n]}\n"

@@ -10,8 +10,8 @@ from os import PathLike
 from typing import Any
 
 from cygrad.core.errors import described
+from cygrad.core.handles import Replacing
 from cygrad.core.paths import file_path
-from cygrad.io.files import replacing
 
 SHARED = ("epoch", "iteration")     # columns that are no curves
 
@@ -68,7 +68,7 @@ class History:
             writer.writeheader()
             writer.writerows(self.rows)
             text = buffer.getvalue()
-        with replacing(name, "History.save") as file: file.write(text.encode())
+        with Replacing(name, "History.save") as file: file.write(text.encode())
 
     def plot(self, path: str | PathLike[str], columns: list[str] | None = None) -> None:
         """Draw the columns (None: all with numbers but the epoch and the iteration) over the epochs, each in its own
@@ -95,7 +95,8 @@ class History:
             axes.set_ylabel(column.replace("_", " "))
             axes.grid(alpha=0.3)
         axes.set_xlabel("epoch")
-        figure.savefig(name)
+        with Replacing(name, "History.plot") as file:
+            figure.savefig(file.name, format=os.path.splitext(name)[1][1:].lower())
 
     def state_dict(self) -> dict[str, Any]:
         """The rows."""

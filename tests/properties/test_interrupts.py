@@ -1,7 +1,9 @@
 """Scopes that Ctrl-C interrupts while they open or close, that are left wrongly, or that die while open: the state
-before is restored, and nothing stays on."""
+before is restored, and nothing stays on. Files that Ctrl-C interrupts while they are read or written: the old file or
+the new one is there, and nothing stays open."""
 
 import gc
+import os
 import signal
 import sys
 import threading
@@ -14,6 +16,9 @@ from cygrad.autograd import detect_anomaly, saved_tensors_hooks
 from cygrad.core.store.buffer import set_failure
 from cygrad.memory.log import open_logs
 from cygrad.testing import assert_no_leak, fail_allocation
+from cygrad.trainers.checkpoints import Checkpoints
+from cygrad.trainers.checkpoints import read as read_checkpoint
+from cygrad.trainers.history import History
 
 
 def packing():
@@ -182,6 +187,138 @@ def test_a_tape_that_ends_swallows_no_interrupt():
         finally:
             sys.settrace(None)
     assert events == []
+
+
+# ---- Ctrl-C in files -------------------------------------------------------------------------------------------------
+
+def tensors():
+    return {"a": cg.ones((3, 2), dtype="float64").T, "b": cg.tensor([True])}
+
+
+def some_profile():
+    with cg.memory.profile() as p: cg.ones(3)
+    return p
+
+
+def some_net():
+    n = cg.graph.Net("n")
+    n.mul(["x", "w"], ["y"])
+    return n
+
+
+def some_history():
+    h = History()
+    h.rows.append({"epoch": 0, "iteration": 1, "loss": 0.5})
+    return h
+
+
+def solver():
+    s = cg.optim.Momentum(0.1)
+    s.set_parameters({"w": cg.ones(3).attach_grad()})
+    return s
+
+
+WRITERS = {                                         # suffix -> (what is written, the function)
+    "save.safetensors": (tensors, lambda made, path: cg.save(path, made, {"k": "v"})),
+    "save.npz": (tensors, lambda made, path: cg.save(path, made, {"k": "v"})),
+    "states.safetensors": (solver, lambda made, path: made.save_states(path)),
+    "net.safetensors": (some_net, lambda made, path: made.save(path)),
+    "net.svg": (some_net, lambda made, path: made.draw(path)),
+    "checkpoint_000001.safetensors": (tensors, lambda made, path: Checkpoints(str(path.parent), 2).write(
+        1, {"model": made, "n": 1})),
+    "history.csv": (some_history, lambda made, path: made.save(path)),
+    "profile.html": (some_profile, lambda made, path: made.save(path)),
+    "profile.json": (some_profile, lambda made, path: made.save(path)),
+    "flame.svg": (some_profile, lambda made, path: made.flame(path)),
+}
+READERS = {                                         # name -> (what is read, the function)
+    "load.safetensors": ("save.safetensors", lambda _, path: cg.load(path)),
+    "load.npz": ("save.npz", lambda _, path: cg.load(path)),
+    "load mapped": ("save.safetensors", lambda _, path: cg.load(path, mmap=True)),
+    "load converted": ("save.safetensors", lambda _, path: cg.load(path, dtype="float32", mmap=True)),
+    "metadata.safetensors": ("save.safetensors", lambda _, path: cg.io.metadata(path)),
+    "metadata.npz": ("save.npz", lambda _, path: cg.io.metadata(path)),
+    "states": ("states.safetensors", lambda made, path: made.load_states(path)),
+    "net": ("net.safetensors", lambda _, path: cg.graph.Net.load(path)),
+    "checkpoint": ("checkpoint_000001.safetensors", lambda _, path: read_checkpoint(path)),
+    "comparison": ("profile.json", lambda made, path: made.compare(path)),
+}
+
+
+class FileInterrupt(Interrupt):
+    """Raises KeyboardInterrupt at the n-th line, or instruction of the module that has the files, from a call of the
+    function `first` on, if there is one. A __del__, or a generator that is freed, would swallow it. The reader of text
+    has some thousand lines for a header, and no file."""
+
+    def __init__(self, n, first):
+        super().__init__(n)
+        self.first = first
+
+    def trace(self, frame, event, _):
+        code = frame.f_code
+        caller = frame.f_back.f_code.co_name if frame.f_back is not None else ""
+        if "__del__" in (code.co_name, caller) or code.co_name == "<genexpr>" or code.co_filename.endswith(
+                ("text.py", "test_interrupts.py")): return None
+        if code.co_name == self.first: self.first = None
+        if self.first is not None: return self.trace
+        frame.f_trace_opcodes = code.co_filename.endswith("saving.py")
+        self.instructions += 1
+        if self.instructions == self.n:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return self.trace
+
+
+def open_files(): return len(os.listdir("/proc/self/fd"))
+
+
+def interrupted(first, call, *args):
+    """Call a function that is interrupted at each moment in turn, from a call of the function `first` on. Yields the
+    number of the moment."""
+    call(*args)                                     # (imports what it needs)
+    for n in range(1, 20_000):
+        interrupt = FileInterrupt(n, first)
+        sys.settrace(interrupt.trace)
+        try:
+            call(*args)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        yield n
+        if interrupt.instructions < n: return
+    raise AssertionError("the call has too many instructions")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system does not list descriptors")
+@pytest.mark.usefixtures("few_objects")
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_interrupt_at_any_instruction_leaves_the_old_file_or_the_new(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda fd: None)       # (it takes most of the time)
+    make, write = WRITERS[name]
+    path = tmp_path / name
+    made = make()
+    write(made, path)
+    new, before = path.read_bytes(), open_files()
+    for n in interrupted("realpath", write, made, path):    # (which is called as the file is opened)
+        assert path.read_bytes() in (b"old", new), n
+        assert os.listdir(tmp_path) == [name] and open_files() == before, n
+        path.write_bytes(b"old")
+    assert n > 20
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system does not list descriptors")
+@pytest.mark.usefixtures("few_objects")
+@pytest.mark.parametrize("name", READERS)
+def test_an_interrupt_at_any_instruction_leaves_no_file_open(name, tmp_path):
+    written, read = READERS[name]
+    make, write = WRITERS[written]
+    path = tmp_path / written
+    made = make()
+    write(made, path)
+    before = open_files()
+    for n in interrupted(None, read, made, path): assert open_files() == before, n
+    assert n > 20 and os.listdir(tmp_path) == [written]
 
 
 # ---- left wrongly ----------------------------------------------------------------------------------------------------
