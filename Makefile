@@ -49,6 +49,7 @@ bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks.replay --output benchmarks/results
 	$(PY) -m benchmarks.plans --output benchmarks/results
 	$(PY) -m benchmarks.ranks --output benchmarks/results
+	$(PY) -m benchmarks.idle --output benchmarks/results
 
 # A short benchmark (two minutes on two cores), written to out/. OLD=benchmarks/results/results.json compares with it.
 bench-quick: $(VENV)/has-bench $(VENV)/built
