@@ -6,6 +6,7 @@ from cygrad.core.interop.creation cimport head_full
 from cygrad.core.backward.engine cimport run_pass
 from cygrad.core.graph.tensor cimport Leaf, Node, Tensor, is_tracked, ready
 from cygrad.core.graph.calls cimport calls_of, tensor_item
+from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.core.graph.trace cimport Trace, refuse_trace
 from cygrad.core.store.layout cimport same_shape
 from cygrad.core.store.buffer cimport GRAPHLESS
@@ -51,6 +52,7 @@ cdef Tensor head_of(Tensor y, g, int i, str what):
     if not isinstance(g, (Tensor, np.ndarray)):
         raise TypeError(f"{what}: gradient {i} must be a tensor, a NumPy array, a number or None, got "
                         f"{type_name(g)}")
+    if isinstance(g, Tensor): check_readable(<Tensor>g)
     if g.shape != y.shape or g.dtype != DTYPES[y.dtype]:
         raise ValueError(f"{what}: gradient {i} is {g.dtype} of shape {g.shape}; output {i} is {DTYPES[y.dtype]} of "
                          f"shape {y.shape}, and they must agree")
@@ -79,6 +81,7 @@ def _heads(outputs, gradients, what):
     for i, (y, g) in enumerate(zip(outputs, gradients, strict=True)):
         if not isinstance(y, Tensor):
             raise TypeError(f"{what}: output {i} must be a tensor, got {type_name(y)}")
+        check_readable(<Tensor>y)
         if not y.requires_grad:
             raise RuntimeError(
                 f"{what}: output {i}, of shape {y.shape}, was not recorded; compute it from a variable (attach_grad() "
@@ -199,6 +202,7 @@ def grad(
         elif not isinstance(x, Tensor):
             raise TypeError(f"grad: input {i} must be a tensor or a GradientEdge, got {type_name(x)}")
         elif x.requires_grad:
+            if not allow_unused: check_readable(<Tensor>x)
             captures.append((*place(x), i))
         elif not allow_unused:
             raise RuntimeError(f"grad: input {i}, of shape {x.shape}, is neither a variable nor a recorded "

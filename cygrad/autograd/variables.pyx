@@ -25,6 +25,8 @@ from cygrad.core.graph.trace cimport (
 )
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
+from cygrad.core.graph.unreadable cimport check_readable
+from cygrad.core.graph.waiting cimport zeros_of
 from cygrad.kernels.array cimport is_floating, itemsize
 
 from cygrad.core.dtypes import DTYPES
@@ -52,6 +54,7 @@ cdef bint read_stype(Tensor x, stype) except -1:
     if is_result(x):
         raise ValueError(f"attach_grad: this result of {x._node.name()}, of shape {x.shape}, cannot keep a row-sparse "
                          f"gradient; only a variable can")
+    check_readable(x)                               # (the number of rows must be known)
     if x.layout.ndim == 0: raise ValueError("attach_grad: a 0-d tensor has no rows, so stype cannot be \"row_sparse\"")
     return True
 
@@ -215,7 +218,7 @@ def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write"
     if calls_of(flags()) is not None: refuse_trace("attach_grad()")
     leaf = leaf_of(self)
     zeros = None
-    if req != NULL_REQ and not sparse and (leaf is None or leaf.grad is None): zeros = zeros_like(self, OTHER)
+    if req != NULL_REQ and not sparse and (leaf is None or leaf.grad is None): zeros = zeros_of(self, OTHER)
     elif req != NULL_REQ and sparse and (leaf is None or leaf.rows is None):
         zeros = empty_slice(self.layout, self.dtype)
     set_leaf(self, req)
@@ -288,7 +291,7 @@ def take_role(Tensor self, Tensor x):
     leaf = leaf_of(self)
     leaf.sparse = old.sparse
     if old.sparse and old.req != NULL_REQ: put_rows(leaf, empty_slice(self.layout, self.dtype))
-    elif old.grad is not None: put_grad(leaf, zeros_like(self, OTHER))
+    elif old.grad is not None: put_grad(leaf, zeros_of(self, OTHER))
     set_leaf(self, old.req)
     if old.flags & EXTRAS: give_extras(leaf).hooks = extras_of(old).hooks
 
@@ -348,6 +351,8 @@ cdef bint on_its_way(Tensor g) noexcept:
 
 cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
     cdef int d
+    check_readable(x)
+    check_readable(g)
     if not lay.same_shape(x.layout, g.layout) or x.dtype != g.dtype:
         raise ValueError(f"{what} is {DTYPES[g.dtype]} of shape {g.shape}; the tensor is {DTYPES[x.dtype]} of shape "
                          f"{x.shape}, and they must agree")

@@ -44,6 +44,7 @@ def described(value):
     if kind is int and value.bit_length() > 1000: return f"an integer of {value.bit_length()} bits"
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes, type)): return cut(repr(value))
     if kind.__name__ == "FreedTensor": return "a freed tensor"
+    if kind.__name__ == "WaitingTensor": return repr(value).strip("<>")
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if isinstance(shape, tuple) and dtype is not None:
         noun = {"Tensor": "tensor", "numpy.ndarray": "array"}.get(type_name(value), type_name(value))

@@ -4,6 +4,6 @@ Nothing in the package imports this module; pickle does. Version 0.1 wrote the s
 
 from cygrad.core.execute.generator import load_generator
 from cygrad.core.graph.gradient_slice import load_gradient_slice
-from cygrad.core.interop.pickling import load_tensor
+from cygrad.core.interop.pickling import load_tensor, load_waiting
 
-__all__ = ["load_generator", "load_gradient_slice", "load_tensor"]
+__all__ = ["load_generator", "load_gradient_slice", "load_tensor", "load_waiting"]

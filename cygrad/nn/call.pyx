@@ -6,6 +6,7 @@ Python function `_watched_call`."""
 from cpython.object cimport PyObject
 
 from cygrad.core.graph.tensor cimport Tensor, is_variable, node_of
+from cygrad.core.graph.waiting cimport WaitingTensor
 from cygrad.memory.log cimport logs
 from cygrad.memory.sites cimport layers, set_layer
 
@@ -101,7 +102,7 @@ def running_layer():
 def kind_of(x):
     """What an attribute with this value is: "variable", "frozen" (it was one), "result" of a recorded operation, or
     "plain"; None if it is not a tensor."""
-    if type(x) is not Tensor: return None
+    if type(x) is not Tensor and type(x) is not WaitingTensor: return None
     node = node_of(<Tensor>x)
     if node is None: return "plain"
     if node.op is not None: return "result"

@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from cygrad.core.graph.construct cimport copy_plain
+from cygrad.core.graph.freed cimport FreedTensor
 from cygrad.core.graph.gradient_slice cimport check_range
 from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of, ready
 from cygrad.core.graph.calls cimport note, tensor_item
@@ -38,7 +39,7 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
     for name, p in parameters.items():
         w = p.tensor
         if not is_variable(w):
-            if type(w) is not Tensor:
+            if type(w) is FreedTensor:
                 raise RuntimeError(f"{what}: {name!r} was freed, by its free() or at the end of a memory.scope(); call "
                                    f"remove_parameters({name!r})")
             continue

@@ -5,6 +5,7 @@ from libc.string cimport memset
 
 from cygrad.core.graph.construct cimport fresh
 from cygrad.core.graph.tensor cimport Tensor, data_of, node_of
+from cygrad.core.graph.waiting cimport WaitingTensor, zeros_of
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OPTIMIZER, READONLY
 from cygrad.kernels.array cimport itemsize
@@ -134,7 +135,7 @@ cdef int check_distinct(str who, dict made) except -1:
             raise ValueError(f"{who}: {name!r} is the same tensor as {names[id(x)]!r}; a tensor is updated once, so "
                              f"list it once")
         names[id(x)] = name
-        if type(x) is not Tensor or not x.layout.size: continue     # (freed meanwhile, or empty)
+        if type(x) is not Tensor or not x.layout.size: continue     # (freed meanwhile, waiting, or empty)
         start = <size_t>data_of(x)
         ranges.append((start, start + x.layout.size * itemsize(x.dtype), id(x)))
     ranges.sort()
@@ -163,7 +164,9 @@ cdef Parameter parameter_of(str name, Tensor v, Group group, Parameter old, bint
 
 
 cdef Tensor zeros(Tensor like):
-    cdef Tensor t = fresh(lay.dense_like(like.layout), like.dtype, OPTIMIZER)
+    cdef Tensor t
+    if type(like) is WaitingTensor: return zeros_of(like, OPTIMIZER)        # (which get memory when `like` does)
+    t = fresh(lay.dense_like(like.layout), like.dtype, OPTIMIZER)
     memset(t.buffer.data, 0, t.buffer.nbytes)
     return t
 
@@ -190,6 +193,7 @@ cdef dict checked_states(tuple keys, dict own, given):
             raise ValueError(f"the number of updates of {name!r} must be an int of at least 0, got {described(t)}")
         for key in keys:
             v, wanted = pstate[key], mine[key]
+            if type(v) is WaitingTensor and type(wanted) is WaitingTensor: continue     # (a pickle: both are zeros)
             if not isinstance(v, Tensor) or v.shape != wanted.shape or v.dtype != wanted.dtype:
                 got = f"a {v.dtype} tensor of shape {v.shape}" if isinstance(v, Tensor) else described(v)
                 raise ValueError(f"the state {key} of {name!r} must be a {wanted.dtype} tensor of shape "

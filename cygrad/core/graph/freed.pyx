@@ -1,195 +1,45 @@
 """free(): release a tensor's memory while references to the tensor still exist.
 
-A freed tensor becomes, in place, an object of the class FreedTensor, whose every use raises an error. So live tensors
-need no check. To C code that still holds it, it is an empty tensor without memory."""
+A freed tensor becomes, in place, an object of the class FreedTensor, which cannot be read (unreadable.pyx)."""
 
 cimport cython
-from cpython.object cimport PyObject, PyObject_GenericGetAttr
+from cpython.object cimport PyObject
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.tensor cimport PyObject_GC_UnTrack, Tensor, empty_tensor
 from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.graph.unreadable cimport EMPTY, Py_SET_TYPE, Unreadable
 from cygrad.core.store.buffer cimport EXTERNAL, READONLY, VIRTUAL, Buffer, hold
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport Layout
 
 from cygrad.core.late_bound import bind_methods
 
-cdef extern from "Python.h":
-    ctypedef struct PyTypeObject
-    void Py_SET_TYPE(PyObject*, PyTypeObject*)
-
 cdef Buffer nothing                                 # the buffer of all freed tensors; never released
-cdef Py_ssize_t zero = 0
-cdef Layout* EMPTY = lay.dense(1, &zero)
 
 nothing.data = <char*>&nothing                      # a valid address; no byte of it is read
 nothing.holders = 1
 nothing.flags = EXTERNAL | READONLY
 
 
-cdef int refuse() except -1:
-    raise RuntimeError("this tensor was freed, by its free() or at the end of a memory.scope(); make a new one, or "
-                       "keep() it in that scope")
-
-
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 @cython.no_gc
-cdef class FreedTensor(Tensor):
-    """A freed tensor. Every use raises, except printing, hashing and freeing it again. The class defines each of
-    Python's slots, because the interpreter calls a slot without looking up an attribute."""
+cdef class FreedTensor(Unreadable):
+    """A freed tensor. Every use raises, except printing, hashing and freeing it again."""
 
-    def __getattribute__(self, name):
-        if name != "__class__" and name != "free": refuse()
-        return PyObject_GenericGetAttr(self, name)
+    allowed = frozenset({"__class__", "free"})
 
-    def __setattr__(self, name, value):
-        refuse()
-
-    def __delattr__(self, name):
-        refuse()
+    @staticmethod
+    def reason(Tensor x):
+        """Why it cannot be read, and what to do."""
+        return ("this tensor was freed, by its free() or at the end of a memory.scope(); make a new one, or keep() it "
+                "in that scope")
 
     def __repr__(self):
         return "<freed tensor>"
 
     def __format__(self, spec):
         return "<freed tensor>"
-
-    def __hash__(self):
-        return Tensor.__hash__(self)
-
-    def __getbuffer__(self, Py_buffer* view, int wanted):
-        refuse()
-
-    def __array_ufunc__(self, *_, **__):
-        refuse()
-
-    def __dir__(self):
-        refuse()
-
-    def __add__(x, y):
-        refuse()
-
-    def __sub__(x, y):
-        refuse()
-
-    def __mul__(x, y):
-        refuse()
-
-    def __truediv__(x, y):
-        refuse()
-
-    def __matmul__(x, y):
-        refuse()
-
-    def __mod__(x, y):
-        refuse()
-
-    def __floordiv__(x, y):
-        refuse()
-
-    def __divmod__(x, y):
-        refuse()
-
-    def __and__(x, y):
-        refuse()
-
-    def __or__(x, y):
-        refuse()
-
-    def __xor__(x, y):
-        refuse()
-
-    def __lshift__(x, y):
-        refuse()
-
-    def __rshift__(x, y):
-        refuse()
-
-    def __abs__(self):
-        refuse()
-
-    def __invert__(self):
-        refuse()
-
-    def __pow__(x, y, modulo):
-        refuse()
-
-    def __imatmul__(self, y):
-        refuse()
-
-    def __imod__(self, y):
-        refuse()
-
-    def __ifloordiv__(self, y):
-        refuse()
-
-    def __iand__(self, y):
-        refuse()
-
-    def __ior__(self, y):
-        refuse()
-
-    def __ixor__(self, y):
-        refuse()
-
-    def __ipow__(self, y):
-        refuse()
-
-    def __iadd__(self, y):
-        refuse()
-
-    def __isub__(self, y):
-        refuse()
-
-    def __imul__(self, y):
-        refuse()
-
-    def __itruediv__(self, y):
-        refuse()
-
-    def __richcmp__(self, y, int op):
-        refuse()
-
-    def __neg__(self):
-        refuse()
-
-    def __pos__(self):
-        refuse()
-
-    def __bool__(self):
-        refuse()
-
-    def __float__(self):
-        refuse()
-
-    def __int__(self):
-        refuse()
-
-    def __index__(self):
-        refuse()
-
-    def __len__(self):
-        refuse()
-
-    def __iter__(self):
-        refuse()
-
-    def __bytes__(self):
-        refuse()
-
-    def __copy__(self):
-        refuse()
-
-    def __getitem__(self, index):
-        refuse()
-
-    def __setitem__(self, index, value):
-        refuse()
-
-    def __delitem__(self, index):
-        refuse()
 
 
 cdef int free_memory(Tensor t) except -1:
@@ -202,7 +52,7 @@ cdef int free_memory(Tensor t) except -1:
     t._tracked = t.detached = t.view = False
     if t._node is not None or t.base is not None: PyObject_GC_UnTrack(<PyObject*>t)
     t.base = None
-    Py_SET_TYPE(<PyObject*>t, <PyTypeObject*>FreedTensor)       # of the same size, and static as Tensor is
+    Py_SET_TYPE(<void*>t, <void*>FreedTensor)       # of the same size, and static as Tensor is
     t._node = None                                  # last: freeing the graph may run Python
     return 0
 

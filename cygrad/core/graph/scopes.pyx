@@ -7,7 +7,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.weakref cimport PyWeakref_NewRef
 
 from cygrad.core.late_bound cimport late_bound
-from cygrad.core.graph.freed cimport free_memory
+from cygrad.core.graph.freed cimport FreedTensor, free_memory
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.source cimport where
 from cygrad.core.thread_state cimport Flags, flags
@@ -70,7 +70,8 @@ cdef class scope:
 
     def keep(self, x):
         """Let the tensor `x` outlive this scope; returns it."""
-        if type(x) is not Tensor: raise TypeError(f"keep: x must be a tensor that is not freed, got {type(x).__name__}")
+        if not isinstance(x, Tensor) or type(x) is FreedTensor:
+            raise TypeError(f"keep: x must be a tensor that is not freed, got {type(x).__name__}")
         if self.kept is None: raise RuntimeError("keep: this memory.scope() is not open")
         self.kept.append(x)
         return x

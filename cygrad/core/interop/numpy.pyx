@@ -19,6 +19,7 @@ from cygrad.core.store.external cimport adopt_array, ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.trace cimport refuse_trace
 from cygrad.core.graph.construct cimport copy_plain, fresh, new_tensor
+from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.kernels.array cimport (
     BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, dtype_format,
     is_floating, itemsize,
@@ -115,16 +116,10 @@ cdef int lend_tensor(tensor_, Py_buffer* view, int wanted) except -1:
     """The buffer protocol of a tensor, under the rules of numpy()."""
     cdef Tensor t = <Tensor>tensor_
     cdef Array a
-    check_alive(t)
+    check_readable(t)
     check_lendable(t, "the buffer")
     a = array_of(t)
     return fill_view(lease_of(&a, t.buffer, writable(t)), view, wanted)
-
-
-cdef int check_alive(Tensor t) except -1:
-    """Raise RuntimeError for a freed tensor (core/graph/freed.pyx)."""
-    if type(t) is not Tensor: t.shape
-    return 0
 
 
 cdef int check_capture() except -1:
@@ -326,7 +321,7 @@ def asarray(data: Data, dtype: npt.DTypeLike | None = None) -> Tensor:
     the buffer protocol, is shared if its dtype, alignment and strides allow, else copied. Lists and numbers are copied.
     Raises TypeError for data that is not numeric."""
     if isinstance(data, Tensor):
-        check_alive(data)
+        check_readable(data)
         return data if dtype is None or dtype_number(dtype) == (<Tensor>data).dtype else data.astype(dtype)
     if dtype is None and not isinstance(data, (np.ndarray, np.generic)) and hasattr(data, "__dlpack__"):
         return late_bound.from_dlpack(data)
@@ -339,7 +334,7 @@ def tensor(data: Data, dtype: npt.DTypeLike | None = None, requires_grad: bool =
     """
     cdef Tensor t
     if isinstance(data, Tensor):
-        check_alive(data)
+        check_readable(data)
         check_capture()
         t = copy_plain(<Tensor>data) if dtype is None or dtype_number(dtype) == (<Tensor>data).dtype else \
             copy_in(window(<Tensor>data, False), dtype_number(dtype))

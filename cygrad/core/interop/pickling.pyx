@@ -11,8 +11,10 @@ from cygrad.core.interop.numpy cimport check_capture, window
 from cygrad.core.graph.tensor cimport Leaf, Tensor, is_variable, node_of
 from cygrad.core.store.buffer cimport OTHER, ZEROS
 from cygrad.core.graph.construct cimport copy_plain, fresh, zeros_like
+from cygrad.core.graph.waiting cimport WaitingTensor, new_waiting, twin_of, waiting_of
 
 from cygrad.core.dtypes import DTYPES, dtype_number
+from cygrad.core.graph.waiting import restore_writes
 from cygrad.core.late_bound import bind_methods
 
 
@@ -35,7 +37,16 @@ def load_tensor(data, dtype, shape, grad_req, with_grad):
     if grad_req is not None: make_variable(t, grad_req, None, with_grad, with_grad == "row_sparse")
     return t
 
-load_tensor.__module__ = "cygrad.core.pickling"     # the path in pickles, which never changes (core/pickling.py)
+
+def load_waiting(name, shape, dtype, grad_req, with_grad, writes):
+    """The tensor of a pickle that waits for its shape."""
+    cdef Tensor t = new_waiting(name, shape, dtype_number(dtype))
+    restore_writes(t, writes)
+    if grad_req is not None: make_variable(t, grad_req, None, with_grad)
+    return t
+
+# The path in pickles, which never changes (core/pickling.py).
+load_tensor.__module__ = load_waiting.__module__ = "cygrad.core.pickling"
 
 
 cdef int make_variable(Tensor t, grad_req, grad, bint with_grad, bint sparse=False) except -1:
@@ -102,4 +113,30 @@ def deep_copied(Tensor self, memo):
     return t
 
 
+# ---- tensors that wait for their shape -------------------------------------------------------------------------------
+
+def reduce_waiting(Tensor self, protocol):
+    """For pickle: the role, and what is to be written when the shape is known."""
+    w = waiting_of(self)
+    return load_waiting, (w.name, w.shape, str(DTYPES[self.dtype]), req_of(self) if self.requires_grad else None,
+                          loaded_grad(self), w.writes)
+
+
+def waiting_copy(Tensor self):
+    """For copy.copy: another tensor that waits, with the same role."""
+    return waiting_twin(self, waiting_of(self).writes)
+
+
+def deep_waiting_copy(Tensor self, memo):
+    """For copy.deepcopy: the same, with copies of the generators that are to draw its values."""
+    return waiting_twin(self, copy.deepcopy(waiting_of(self).writes, memo))
+
+
+cdef Tensor waiting_twin(Tensor x, list writes):
+    cdef Tensor t = twin_of(x, x.dtype, writes)
+    if x.requires_grad: make_variable(t, x.grad_req, None, loaded_grad(x))
+    return t
+
+
 bind_methods(Tensor, __reduce_ex__=reduce_ex, __copy__=copied, __deepcopy__=deep_copied)
+bind_methods(WaitingTensor, __reduce_ex__=reduce_waiting, __copy__=waiting_copy, __deepcopy__=deep_waiting_copy)
