@@ -55,11 +55,12 @@ class Convolutions(Module):
         if self.out_channels % self.groups:
             raise ValueError(f"{type(self).__name__}: out_channels must be a multiple of groups, got {out_channels} in "
                              f"{groups} groups")
-        self.in_channels, self._pending = None, in_channels is None
+        self.in_channels = None
 
     def _start(self, in_channels):
-        """Make the parameters, if the number of channels is known."""
-        if in_channels is not None: self._settle(size(self, "in_channels", in_channels))
+        """Make the parameters, or let them wait if the number of channels is unknown."""
+        if in_channels is None: self._wait(self.groups, 2 * self.groups)
+        else: self._settle(size(self, "in_channels", in_channels))
 
     def _plan(self, n):
         if n % self.groups:
@@ -194,9 +195,9 @@ class Conv2d(Convolution):
     With a padding_mode "reflect", "replicate" or "circular", x gets margins from its own elements before the
     convolution, instead of zeros. This makes a copy of x.
 
-    With in_channels None the first call decides, or the weight that is assigned before: until then the layer has no
-    parameters. `dtype` is float32 or float64 (None: the default one). The numbers come from `generator` (None: the
-    default one)."""
+    With in_channels None the first call decides, or the weight that is assigned before: until then the parameters wait
+    and have no memory (see Linear). `dtype` is float32 or float64 (None: the default one). The numbers come from
+    `generator` (None: the default one)."""
 
     nd, operator = 2, staticmethod(conv.conv2d)
 

@@ -3,13 +3,18 @@ nnabla, which make a tensor of a shape. Each draws from `generator` (None: the d
 
 fan_in is the number of inputs of one output, size(1) times the size of the kernel, and fan_out the number of outputs of
 one input, size(0) times the size of the kernel. The formulas keep the variance of activations (forward) or gradients
-(backward): Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 2013 (orthogonal)."""
+(backward): Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 2013 (orthogonal).
+
+A parameter of a layer that waits for its sizes is filled when the layer has them: after the layer has drawn its own
+values, in the order of the calls, from the generator as it is then. The arguments are checked in the call."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from inspect import signature
+from typing import Any, Literal, ParamSpec
 
 import numpy as np
 
@@ -17,6 +22,7 @@ from cygrad.core.dtypes import get_default_dtype
 from cygrad.core.errors import as_float, described
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.graph.waiting import is_waiting, outside_trace, waiting, write_later
 from cygrad.core.interop.creation import eye, full, zeros
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
@@ -56,9 +62,7 @@ def fans(caller, shape):
 
 def check(caller, x, ndim=0):
     if not isinstance(x, Tensor) or x.dtype.kind != "f":
-        more = ("; a layer of unknown size has its parameters after its first call, or if its size is given"
-                if x is None else "")
-        raise TypeError(f"{caller} fills a tensor of float32 or float64, got {described(x)}{more}")
+        raise TypeError(f"{caller} fills a tensor of float32 or float64, got {described(x)}")
     if ndim and x.ndim != ndim:
         raise ValueError(f"{caller}: the tensor must have {ndim} dimensions, got {x.shape}")
 
@@ -73,6 +77,35 @@ def write(x, values):
     return x
 
 
+Arguments = ParamSpec("Arguments")
+
+
+def fills(f: Callable[Arguments, Tensor]) -> Callable[Arguments, Tensor]:
+    """A function that fills its first argument, `tensor`. One that waits for its shape is filled when it has it."""
+    parameters = signature(f)
+
+    @wraps(f)
+    def filled(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Tensor:
+        x: Any = args[0] if args else kwargs.get("tensor")
+        if not is_waiting(x): return f(*args, **kwargs)
+        given = dict(parameters.bind(*args, **kwargs).arguments)
+        del given["tensor"]
+        outside_trace(partial(check_arguments, f, x, given, "generator" in parameters.parameters))
+        write_later(x, partial(filled, **given))
+        return x
+
+    return filled
+
+
+def check_arguments(f, x, given, draws):
+    """Raise what f(x, **given) will, by filling a small tensor with as many dimensions, from another generator."""
+    if draws: source(given.get("generator"))
+    shape, groups = waiting(x).shape, given.get("groups", 1)
+    first = shape[0] if shape and shape[0] is not None else groups if isinstance(groups, int) and groups > 0 else 1
+    small = zeros((first, *(1 for _ in shape[1:])) if shape else (), dtype=x.dtype)
+    f(small, **given | ({"generator": Generator(0)} if draws else {}))
+
+
 def draw_uniform(x, bound, generator):
     return write(x, source(generator).uniform(x.shape, -bound, bound, dtype=x.dtype))
 
@@ -83,18 +116,21 @@ def draw_normal(x, std, generator):
 
 # ---- torch.nn.init ---------------------------------------------------------------------------------------------------
 
+@fills
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with numbers from U(a, b). Returns the tensor, as all functions of this module do."""
     check("uniform_", tensor)
     return write(tensor, source(generator).uniform(tensor.shape, a, b, dtype=tensor.dtype))
 
 
+@fills
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with numbers from N(mean, std^2)."""
     check("normal_", tensor)
     return write(tensor, source(generator).normal(tensor.shape, mean, std, dtype=tensor.dtype))
 
 
+@fills
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                   generator: Generator | None = None) -> Tensor:
     """Fill with numbers from N(mean, std^2), given that they are between a and b."""
@@ -103,24 +139,28 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     return write(tensor, drawn)
 
 
+@fills
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one number."""
     check("constant_", tensor)
     return write(tensor, val)
 
 
+@fills
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill with zeros."""
     check("zeros_", tensor)
     return write(tensor, 0.0)
 
 
+@fills
 def ones_(tensor: Tensor) -> Tensor:
     """Fill with ones."""
     check("ones_", tensor)
     return write(tensor, 1.0)
 
 
+@fills
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity: a Linear then passes its inputs on."""
     check("eye_", tensor, 2)
@@ -128,6 +168,7 @@ def eye_(tensor: Tensor) -> Tensor:
     return write(tensor, eye(rows, columns, dtype=tensor.dtype))
 
 
+@fills
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill the weight of a convolution (out, in, *kernel) with deltas: the layer then passes on as many channels of
     each group as possible. Raises ValueError if `groups` does not divide the number of outputs."""
@@ -145,6 +186,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return write(tensor, deltas)
 
 
+@fills
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill from U(-b, b) with b = gain sqrt(6 / (fan_in + fan_out)), also known as Glorot's."""
     check("xavier_uniform_", tensor)
@@ -152,6 +194,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | No
     return draw_uniform(tensor, bound, generator)
 
 
+@fills
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill from N(0, std^2) with std = gain sqrt(2 / (fan_in + fan_out))."""
     check("xavier_normal_", tensor)
@@ -166,6 +209,7 @@ def kaiming_std(caller, shape, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(fan) if fan else 0.0
 
 
+@fills
 def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: Literal["fan_in", "fan_out"] = "fan_in",
                      nonlinearity: str = "leaky_relu", generator: Generator | None = None) -> Tensor:
     """Fill from U(-b, b) with b = gain sqrt(3 / fan), where the gain is calculate_gain(nonlinearity, a); also known as
@@ -175,6 +219,7 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: Literal["fan_in", "fan_
     return draw_uniform(tensor, math.sqrt(3) * std, generator)
 
 
+@fills
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: Literal["fan_in", "fan_out"] = "fan_in",
                     nonlinearity: str = "leaky_relu", generator: Generator | None = None) -> Tensor:
     """Fill from N(0, std^2) with std = gain / sqrt(fan), where the gain is calculate_gain(nonlinearity, a)."""
@@ -196,6 +241,7 @@ def orthogonal(shape, gain, dtype, generator):
     return (q.T if rows < columns else q).reshape(shape)
 
 
+@fills
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with a random matrix whose rows or columns are orthonormal, times gain; all dimensions but the first are
     flattened."""
@@ -208,6 +254,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
         set_recording(recording)
 
 
+@fills
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Fill a matrix from N(0, std^2) and set the fraction `sparsity` of each column to zero."""
     check("sparse_", tensor, 2)

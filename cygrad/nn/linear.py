@@ -21,9 +21,9 @@ class Linear(Module):
     weight   (out_features, in_features), from U(-k, k) with k = 1 / sqrt(in_features)
     bias     (out_features,), from the same, or None
 
-    With in_features None the first call decides, or the weight that is assigned before: until then the layer has no
-    parameters. `dtype` is float32 or float64 (None: the default one). The numbers come from `generator` (None: the
-    default one)."""
+    With in_features None the first call decides, or the weight that is assigned before: until then the parameters wait
+    and have no memory. They can be named, frozen, tied, initialized and given to solvers, but not read. `dtype` is
+    float32 or float64 (None: the default one). The numbers come from `generator` (None: the default one)."""
 
     weight: Tensor
     bias: Tensor | None
@@ -34,8 +34,9 @@ class Linear(Module):
         self._how = {"dtype": floating(self, device, dtype), "generator": generator}
         self.bias = None
         for name in ("weight", "bias")[:1 + bool(bias)]: self.register_parameter(name, None)
-        self.in_features, self._pending = None, in_features is None
-        if in_features is not None: self._settle(size(self, "in_features", in_features))
+        self.in_features = None
+        if in_features is None: self._wait(1, 2)
+        else: self._settle(size(self, "in_features", in_features))
 
     def forward(self, x: Tensor, activation: Literal["relu", "tanh", "sigmoid"] | None = None) -> Tensor:
         """x w' + b. An `activation` is applied in the same operation, without an intermediate tensor."""

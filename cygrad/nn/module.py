@@ -13,7 +13,9 @@ from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.thread_state import is_training
 from cygrad.nn.call import CallBase, kind_of
-from cygrad.nn.waiting import MAKING, decided, do_without, make, raise_pending, registered_again
+from cygrad.nn.waiting import (
+    MAKING, assignment, first_call, is_waiting, make, registered_again, remember_place, wait,
+)
 
 if TYPE_CHECKING: from cygrad.nn.summary import Summary
 
@@ -108,15 +110,15 @@ class Module(CallBase):
     def _register(self, registry, name, value, note):
         """Make `value` an attribute that is noted in a registry, and in no other."""
         self._check_name(name)
-        made = None
-        if self._pending and (name in self._parameters or name in self._buffers):
-            if value is None: return do_without(self, name)
-            made = decided(self, name, value)
+        change = None
+        if is_waiting(value) or self._pending and (name in self._parameters or name in self._buffers):
+            change = assignment(self, name, value)
         super().__setattr__(name, value)
         for other in (self._parameters, self._buffers, self._modules):
             if other is not registry: other.pop(name, None)
         registry[name] = note
-        if made is not None: self._take(*made)
+        if is_waiting(value): remember_place(value, self, name)
+        if change is not None: change.apply()
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
@@ -185,7 +187,6 @@ class Module(CallBase):
         seen = set()
         places = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
         for path, module in places:
-            if module._pending: raise_pending(path, module)
             for name in getattr(module, kind):
                 x = module.__dict__[name]
                 if x is None or id(x) in seen: continue
@@ -195,8 +196,8 @@ class Module(CallBase):
     def named_parameters(self, prefix: str = "", recurse: bool = True,
                          remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """Yield (path, parameter), such as ("encoder.0.weight", tensor), in the order of assignment; with `recurse`
-        also those of modules below. A shared parameter is listed once, under its first name. Frozen ones are listed.
-        Raises RuntimeError if a layer does not have its sizes yet."""
+        also those of modules below. A shared parameter is listed once, under its first name. Frozen ones are listed,
+        and those of layers that wait for their sizes, which remain the same objects when they get their values."""
         return ((path, x) for _, _, path, x in self._named("_parameters", prefix, recurse, remove_duplicate))
 
     def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -246,7 +247,11 @@ class Module(CallBase):
     # ---- changes of all parameters -----------------------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Module], object]) -> Module:
-        """Call `fn(module)` once for every module below, children first, and for this one. Returns this module."""
+        """Call `fn(module)` once for every module below, children first, and for this one. Returns this module.
+
+        What fn writes with nn.init or fill_() into the parameters of a layer that waits for its sizes is written when
+        the layer has them: first it draws its own values, as without fn, then those of fn, in the order of the calls.
+        So the generator is where the first call of the layer finds it, and not where apply() does."""
         from cygrad.nn.state import children_first
 
         for module in children_first(self, set()): fn(module)
@@ -282,9 +287,8 @@ class Module(CallBase):
         """Freeze parameters: all of them, or those that `which` selects. A frozen parameter has no gradient, operations
         on it are not recorded because of it, and a solver does not move it; it stays a parameter and part of the
         state_dict. `which` has names of parameters, names of modules, which select all parameters below them, and
-        functions of (name, parameter) that return whether to freeze it. Parameters that wait for their sizes are frozen
-        when they are made; functions cannot select them and raise RuntimeError. Returns this module. Raises ValueError
-        for a name or a function that selects nothing; then nothing has changed."""
+        functions of (name, parameter) that return whether to freeze it. Returns this module. Raises ValueError for a
+        name or a function that selects nothing; then nothing has changed."""
         from cygrad.nn.state import freeze
 
         freeze(self, which)
@@ -373,8 +377,7 @@ class Module(CallBase):
                 if found is not None: args = found if isinstance(found, tuple) else (found,)
         if self._pending:
             with MAKING:                            # (the first calls of several threads make the parameters once)
-                if self._pending:
-                    self._settle(self._size_of(*args, **kwargs))
+                if self._pending: first_call(self, args, kwargs)
         y = self.forward(*args, **kwargs)
         for hook, with_kwargs in tuple(after.values()):
             found = hook(self, args, kwargs, y) if with_kwargs else hook(self, args, y)
@@ -384,21 +387,23 @@ class Module(CallBase):
     # ---- unknown sizes (see waiting.py) ------------------------------------------------------------------------------
 
     def _settle(self, size):
-        """Make the parameters and buffers that the module lacks, for a size."""
-        self._take(make(self, size), size)
+        """Make the parameters and buffers that are registered with None, for a size that is given."""
+        make(self, size)
 
-    def _take(self, tensors, size):
-        """Take the tensors that make() has made for a size."""
-        self.__dict__.update(tensors)
-        self._set_size(size)
-        self._pending = False
+    def _wait(self, one, other):
+        """Let them wait for a size instead. `one` and `other` are two sizes that the layer could have."""
+        wait(self, one, other)
+
+    def _dtype_of(self, name):
+        """The dtype of a parameter or buffer that waits."""
+        return self._how["dtype"]
 
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
         """The parameters and persistent buffers by path, as detached tensors that share memory with the module: later
         updates change them, so copy them to keep a state. A tied parameter is listed under each of its names, with the
-        same tensor. Raises RuntimeError if a layer does not have its sizes yet."""
+        same tensor. That of a layer that waits for its sizes has no values until the layer has them."""
         from cygrad.nn.state import state_of
 
         return state_of(self, prefix)
@@ -406,9 +411,9 @@ class Module(CallBase):
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> LoadResult:
         """Copy a state into the parameters and buffers, in place. The values may be tensors, NumPy arrays and PyTorch
         tensors; each must have the shape and dtype of its parameter. Layers that wait for their sizes take them from
-        the state. With `strict` the names must agree; for a tied parameter, one of its names suffices, and if there are
-        several, their values must agree. Without `strict`, missing and unexpected names are skipped. Returns
-        (missing_keys, unexpected_keys).
+        the state; where it has none either, they go on waiting. With `strict` the names must agree; for a tied
+        parameter, one of its names suffices, and if there are several, their values must agree. Without `strict`,
+        missing and unexpected names are skipped. Returns (missing_keys, unexpected_keys).
 
         Raises ValueError that lists everything that is missing, unexpected, or of another shape or dtype, and TypeError
         for values that are not arrays; then nothing has changed."""
@@ -430,6 +435,8 @@ class Module(CallBase):
         for name in self._parameters:               # the copy of a frozen parameter is an ordinary tensor
             x = attributes[name]
             if kind_of(x) == "plain": x.requires_grad_().drop_grad()
+        for name in (*self._parameters, *self._buffers):
+            if is_waiting(attributes[name]): remember_place(attributes[name], self, name)
 
     def summary(self, *inputs: Any, **kwargs: Any) -> Summary:
         """Run the module on an example and list for each module that is called the shape of its result, its parameters,

@@ -60,8 +60,8 @@ class ChannelNorm(Module):
         if self.affine: wait_for(self, bool(bias))
         for name in ("running_mean", "running_var", "num_batches_tracked") if self.track_running_stats else ():
             self.register_buffer(name, None)
-        self._pending = num_features is None and (self.affine or self.track_running_stats)
         if num_features is not None: self._settle(size(self, "num_features", num_features))
+        elif self.affine or self.track_running_stats: self._wait(1, 2)
 
     def _plan(self, n):
         how = self._how
@@ -77,6 +77,9 @@ class ChannelNorm(Module):
     def _axis(self, ndim):
         """The axis of the channels."""
         return 1
+
+    def _dtype_of(self, name):
+        return "int64" if name == "num_batches_tracked" else self._how["dtype"]
 
     def _size_in(self, state):
         for name in ("weight", "running_mean"):
@@ -242,8 +245,8 @@ class GroupNorm(Module):
         self._how = {"dtype": floating(self, device, dtype)}
         self.weight = self.bias = None
         if self.affine: wait_for(self, bool(bias))
-        self._pending = num_channels is None and self.affine
         if num_channels is not None: self._settle(size(self, "num_channels", num_channels))
+        elif self.affine: self._wait(self.num_groups, 2 * self.num_groups)
 
     def forward(self, x: Tensor) -> Tensor:
         """`x`, normalized."""
@@ -285,8 +288,9 @@ class LastAxesNorm(Module):
         self._how = {"dtype": floating(self, device, dtype)}
         self.weight = self.bias = None
         if self.elementwise_affine: wait_for(self, bool(bias))
-        self._pending = normalized_shape is None and self.elementwise_affine
-        if normalized_shape is None: return
+        if normalized_shape is None:
+            if self.elementwise_affine: self._wait((1,), (2,))
+            return
         given = normalized_shape if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
         shape = tuple(size(self, "normalized_shape", n) for n in given)
         if not shape:

@@ -31,8 +31,9 @@ class Recurrence(Module):
         self._how, self._parts = {"dtype": floating(self, device, dtype), "generator": generator}, parts
         self._names = tuple(name + suffix for suffix, _ in parts for name in PARTS[:4 if self.bias else 2])
         for name in self._names: self.register_parameter(name, None)
-        self.input_size, self._pending = None, input_size is None
-        if input_size is not None: self._settle(size(self, "input_size", input_size))
+        self.input_size = None
+        if input_size is None: self._wait(1, 2)
+        else: self._settle(size(self, "input_size", input_size))
 
     def _plan(self, n):
         rows, hidden, plan = self.gates * self.hidden_size, self.hidden_size, {}

@@ -6,27 +6,26 @@ from bisect import bisect_right
 import numpy as np
 
 from cygrad.autograd.variables import stype_of, take_role
-from cygrad.core.dtypes import read_dtype
+from cygrad.core.dtypes import dtype_number, read_dtype
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.graph.waiting import with_dtype
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
 from cygrad.nn.call import kind_of
 from cygrad.nn.module import Module, join
-from cygrad.nn.waiting import make, raise_pending
+from cygrad.nn.waiting import Change, is_readable, is_waiting, remember_place
 
 MOST = 10                   # the maximum number of faults of one kind that a message lists
 BOTH = "_parameters", "_buffers"
 
 
-def places(module, kinds, prefix="", waiting=False):
-    """Yield (module, name, path) of every tensor of these kinds, under each of its names; with `waiting` also those
-    that do not exist yet."""
+def places(module, kinds, prefix=""):
+    """Yield (module, name, path) of every tensor of these kinds, under each of its names."""
     for path, m in module.named_modules(None, prefix, False):
-        if m._pending and not waiting: raise_pending(path, m)
         for kind in kinds:
             for name in getattr(m, kind):
-                if m._pending or m.__dict__[name] is not None: yield m, name, join(path, name)
+                if m.__dict__[name] is not None: yield m, name, join(path, name)
 
 
 def is_saved(module, name):
@@ -61,19 +60,23 @@ def load(module, state, strict):
     if not hasattr(state, "items"):
         raise TypeError(f"{caller} takes a dict of names and arrays, got {described(state)}")
     values = {name: value_of(caller, name, value) for name, value in state.items()}
-    targets, missing, made, unsized = targets_of(module, values)
+    change = Change()
+    targets, missing, unsized = targets_of(module, values, change)
     names = {}                                      # id of a tensor -> its names
     for name, x in targets.items(): names.setdefault(id(x), []).append(name)
     missing += [same[0] for same in names.values() if not any(name in values for name in same)]
-    unexpected = [name for name in values if name not in targets and name not in unsized]
-    faults = misfits(targets, values, names)
+    known = {path for _, _, path in places(module, BOTH)}
+    unexpected = [name for name in values if name not in targets and name not in known]
+    blank = [name for name in targets if is_waiting(values.get(name))]
+    faults = misfits({name: x for name, x in targets.items() if name not in blank}, values, names)
+    faults["without values, because a layer waits for its size where the state is from"] = list(map(repr, blank))
     faults["from which a layer cannot take its input size"] = [f"{name!r} of shape {values[name].shape}"
                                                                for name in unsized]
     if strict: faults = {"missing": list(map(repr, missing)), "unexpected": list(map(described, unexpected)), **faults}
     listed = "".join(f"\n  {what}:{in_lines(found)}" for what, found in faults.items() if found)
     if listed: raise ValueError(f"{caller}: the state does not fit, and nothing was loaded.{listed}")
     values = apart({name: value for name, value in values.items() if name in targets}, targets)
-    for m, tensors, size in made: m._take(tensors, size)
+    change.apply()
     recording = set_recording(False)                # (while recording, variables cannot be written)
     try:
         for name, value in values.items(): targets[name].detach().copy_(value)
@@ -100,27 +103,24 @@ def value_of(caller, name, value):
         raise type(e)(f"{caller}: the value of {described(name)} cannot be read: {e}") from None
 
 
-def targets_of(module, values):
-    """(dict of paths and tensors that a state is loaded into, paths without a tensor, [(layer, its new parameters,
-    size)] of layers that take their sizes from the state, paths of values that do not have the size)."""
-    targets, missing, made, unsized = {}, [], [], []
+def targets_of(module, values, change):
+    """(dict of paths and tensors that a state is loaded into, paths without a value that wait for it, paths of values
+    from which a layer cannot take its size). `change` becomes that of the layers which take theirs from the state."""
+    targets, missing, unsized = {}, [], []
     for path, m in module.named_modules(None, "", False):
-        tensors = m.__dict__
-        if m._pending:
-            own = {name: values[join(path, name)] for name in (*m._parameters, *m._buffers)
-                   if join(path, name) in values}
-            size = m._size_in(own)
-            if size is None:
-                lacking = [name for name in (*m._parameters, *m._buffers) if tensors[name] is None]
-                missing += [join(path, name) for name in lacking if name not in own]
-                unsized += [join(path, name) for name in lacking if name in own]
-            else:
-                found = [tensors for other, tensors, _ in made if other is m]   # (a layer with two paths)
-                made += [] if found else [(m, make(m, size), size)]
-                tensors = {**tensors, **(found[0] if found else made[-1][1])}
-        for name in (*m._parameters, *m._buffers):
-            if tensors[name] is not None and is_saved(m, name): targets[join(path, name)] = tensors[name]
-    return targets, missing, made, unsized
+        if not m._pending: continue
+        own = {name: values[join(path, name)] for name in (*m._parameters, *m._buffers)
+               if is_readable(values.get(join(path, name)))}
+        size = m._size_in(own)
+        if size is not None: change.add(m, size)
+    change.create()
+    for m, name, path in places(module, BOTH):
+        x = change.tensor(m.__dict__[name])
+        if not is_saved(m, name): continue
+        if not is_waiting(x): targets[path] = x
+        elif path not in values: missing.append(path)
+        elif not is_waiting(values[path]): unsized.append(path)
+    return targets, missing, unsized
 
 
 def misfits(targets, values, names):
@@ -170,31 +170,29 @@ def cast(module, dtype):
     if dtype.kind != "f":
         raise TypeError(f"astype: a module can be float32 or float64, got {dtype}")
     new = {}
-    found = [(m, name, m.__dict__[name]) for m, name, _ in places(module, BOTH, waiting=True)]
+    found = [(m, name, m.__dict__[name]) for m, name, _ in places(module, BOTH)]
     for _, _, x in found:
-        if x is None or id(x) in new or x.dtype == dtype or x.dtype.kind != "f": continue
-        y = new[id(x)] = x.detach().astype(dtype)
+        if id(x) in new or x.dtype == dtype or x.dtype.kind != "f": continue
+        y = new[id(x)] = with_dtype(x, dtype_number(dtype)) if is_waiting(x) else x.detach().astype(dtype)
         if kind_of(x) in ("variable", "frozen"): take_role(y, x)
     for m, name, x in found:
-        if id(x) in new: m.__dict__[name] = new[id(x)]
+        if id(x) not in new: continue
+        m.__dict__[name] = new[id(x)]
+        if is_waiting(x): remember_place(new[id(x)], m, name)
     for m in module.modules():
         if m._pending: m._how = {**m._how, "dtype": dtype}
 
 
 def selected(module, which, caller):
-    """[(tensor, or None for one that waits for its size; [(module, name) of each of its places])] of the parameters
-    that names and functions select."""
+    """[(tensor, [(module, name) of each of its places])] of the parameters that names and functions select."""
     wanted = {}
-    found = list(places(module, ("_parameters",), waiting=True))
+    found = list(places(module, ("_parameters",)))
     for w in which or ("",):
         if isinstance(w, Module) or not isinstance(w, str) and not callable(w):
             got = described(w)
             if isinstance(w, Module): got = f"the module {type(w).__name__}; pass its path, or call its {caller}()"
             raise TypeError(f"{caller} takes names of parameters and modules, and functions of (name, parameter), got "
                             f"{got}")
-        if not isinstance(w, str):
-            for m, name, path in found:             # (a function needs the parameter)
-                if m.__dict__[name] is None: raise_pending(path.rpartition(".")[0], m)
         chosen = [(m, name) for m, name, path in found
                   if (path == w or w == "" or path.startswith(w + ".") if isinstance(w, str)
                       else w(path, m.__dict__[name]))]
@@ -202,24 +200,18 @@ def selected(module, which, caller):
             known = ", ".join(repr(path) for _, _, path in found[:MOST]) + ", ..." * (len(found) > MOST) or "none"
             fault = f"no parameter is {w!r} or below it" if isinstance(w, str) else "the function selects no parameter"
             raise ValueError(f"{caller}: {fault}; the parameters are {known}")
-        for m, name in chosen: wanted[identity(m, name)] = m.__dict__[name], []
+        for m, name in chosen: wanted[id(m.__dict__[name])] = m.__dict__[name], []
     for m, name, _ in found:
-        if identity(m, name) in wanted: wanted[identity(m, name)][1].append((m, name))
+        if id(m.__dict__[name]) in wanted: wanted[id(m.__dict__[name])][1].append((m, name))
     return list(wanted.values())
-
-
-def identity(module, name):
-    """A key that the places of a tied parameter share."""
-    x = module.__dict__[name]
-    return (id(module), name) if x is None else id(x)
 
 
 def freeze(module, which):
     """See Module.freeze."""
     for x, found in selected(module, which, "freeze"):
-        if x is not None and kind_of(x) != "variable": continue
-        for m, name in found: m._parameters[name] = ("add", "default") if x is None else (x.grad_req, stype_of(x))
-        if x is not None: x.drop_grad()
+        if kind_of(x) != "variable": continue
+        for m, name in found: m._parameters[name] = x.grad_req, stype_of(x)
+        x.drop_grad()
 
 
 def unfreeze(module, which):
@@ -227,7 +219,7 @@ def unfreeze(module, which):
     changed, chosen = [], selected(module, which, "unfreeze")
     try:
         for x, found in chosen:
-            if x is None or kind_of(x) == "variable": continue
+            if kind_of(x) == "variable": continue
             roles = [m._parameters[name] for m, name in found if m._parameters[name] is not None]
             req, stype = roles[0] if roles else ("add", "default")
             if (req, stype) == ("add", "default"): x.requires_grad_()
@@ -236,8 +228,6 @@ def unfreeze(module, which):
     except BaseException:
         for x in changed: x.drop_grad()
         raise
-    for x, found in chosen:
-        if x is None: found[0][0]._parameters[found[0][1]] = None
 
 
 # ---- repr ------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from cygrad.core.thread_state import set_recording
 from cygrad.memory import profile
 from cygrad.nn.call import running_layer
 from cygrad.nn.module import Module
+from cygrad.nn.waiting import is_readable
 
 SAVED = CATEGORY_NAMES.index("saved")
 HEADINGS = ("layer", "result", "parameters", "bytes kept", "FLOPs")
@@ -136,7 +137,7 @@ def summarize(module: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
     watch = Watch(module)
     modules = list(module.modules())
     buffers = [(x, x.detach().copy()) for m in modules for x in (m.__dict__[name] for name in m._buffers)
-               if x is not None]
+               if is_readable(x)]
     generators = {id(g): g for m in modules for g in vars(m).values() if isinstance(g, Generator)}
     states = [(g, g.state) for g in (default_generator, *generators.values())]
     handles = []

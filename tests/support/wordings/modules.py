@@ -35,12 +35,6 @@ def result():
         return nn.Parameter(cg.ones(2)) * 2
 
 
-def waiting():
-    m = nn.Module()
-    m._pending = True
-    return nn.Sequential(m)
-
-
 LOAD = "load_state_dict of Sequential: the state does not fit, and nothing was loaded."
 
 CASES = [
@@ -51,9 +45,12 @@ CASES = [
      "Module.b is a buffer and cannot become 3; assign a tensor or None, or delete it first"),
     (lambda: setattr(nn.Sequential(layer()), "0", "relu"), TypeError,
      "Sequential.0 is a module and cannot become 'relu'; assign a module or None, or delete it first"),
-    (lambda: setattr(nn.Linear(None, 7), "weight", nn.Linear(None, 7).weight), ValueError,
-     "Linear.weight waits for its size, so it cannot become None, and cannot be tied to one that waits too; call the "
-     "layer that it is tied to once, or make that with its size, first"),
+    (lambda: setattr(nn.Linear(None, 7), "weight", nn.Linear(None, 8).weight), ValueError,
+     "Linear.weight must be (7, ?), got Linear.weight of shape (8, ?), float32, requires_grad=True, which waits for "
+     "its size"),
+    (lambda: nn.Linear(None, 7).weight.numpy(), RuntimeError,
+     "Linear.weight, of shape (7, ?), has no values yet, because the input size of its layer is unknown; call the "
+     "model once on an example, or load a state_dict, first"),
     (lambda: setattr(nn.Linear(None, 7), "weight", nn.Parameter(cg.ones((5, 4)))), ValueError,
      "Linear.weight must be (7, 4), got a float32 tensor of shape (5, 4)"),
     (lambda: net().freeze(net()[0]), TypeError,
@@ -110,9 +107,8 @@ CASES = [
     (lambda: net().register_forward_pre_hook(None), TypeError, "register_forward_pre_hook takes a function, got None"),
     (lambda: nn.Module()(1), NotImplementedError,
      "Module has no forward; implement forward(self, ...) in the class"),
-    (lambda: list(waiting().parameters()), RuntimeError,
-     "Module() at '0' has no parameters yet, because its input size is unknown; call the model once on an example, or "
-     "load a state_dict, first"),
+    (lambda: nn.Sequential(nn.Linear(3, 2)).load_state_dict(nn.Sequential(nn.Linear(None, 2)).state_dict()), ValueError,
+     LOAD + "\n  without values, because a layer waits for its size where the state is from: '0.weight', '0.bias'"),
     (lambda: layer().to("cuda"), AttributeError, "a Module has no to: use astype(dtype); all memory is the CPU's"),
 
     (lambda: net().load_state_dict([1]), TypeError,

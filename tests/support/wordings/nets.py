@@ -79,9 +79,9 @@ CASES = [
      "7)"),
     (lambda: nn.TransformerBlock(8, 2, norm_first=True)(ones(8)), ValueError,
      "TransformerBlock: src must have 3 dimensions, or 2 without a batch, of which the last is d_model=8, got (8,)"),
-    (lambda: nn.init.zeros_(nn.Linear(None, 3).weight), TypeError,
-     "zeros_ fills a tensor of float32 or float64, got None; a layer of unknown size has its parameters after its "
-     "first call, or if its size is given"),
+    (lambda: nn.init.zeros_(None), TypeError, "zeros_ fills a tensor of float32 or float64, got None"),
+    (lambda: nn.init.xavier_uniform_(nn.Linear(None, 3).bias), ValueError,
+     "xavier_uniform_: a tensor of shape (3,) has no fan_in and fan_out; it must have at least 2 dimensions"),
     (lambda: type("Own", (nn.Dropout,), {})(0.5, True, 1), TypeError,
      "Own takes only p by position: pass generator by name"),
     (lambda: type("Own", (nn.Linear,), {})(2, 3, wrong=1), TypeError,
