@@ -21,7 +21,7 @@ cdef extern from "cygrad/team.h" nogil:
 cdef enum:
     LATE = 300_000              # ns that the first thread may wait for the others, beyond its own working time
     BACKOFF = 16                # after two waits, work is serial for 16 times as long, so retries cost a sixteenth
-    GAP = 1_000_000             # ns between jobs after which the other threads are kept off this CPU, which takes 3 us
+    GAP = 1_000_000             # ns between jobs after which the other threads are kept off this CPU, which takes 6 us
 
 cdef struct Waits:
     long long length            # of a wait that has not made work serial, in ns; 0: there was none
