@@ -59,7 +59,7 @@ CASES = [
      "a list of tensors that gradients flow through, while recording: the gradients would be lost silently; use "
      "detach() first, or call cygrad.stack(xs) with each list, which is recorded"),
     (lambda: cg.linalg.trace(cg.ones((2, 2)), axis1=0), TypeError, "trace takes no axis1; it takes x, offset, dtype"),
-    (lambda: cg.linalg.norm(cg.ones(2), p=1), TypeError, "norm takes ord, not p: norm(x, ord)"),
+    (lambda: cg.linalg.norm(cg.ones(2), p=1), TypeError, "linalg.norm takes ord, not p: norm(x, ord)"),
     (lambda: cg.softmax(cg.ones(2), out=1), TypeError, "softmax takes no out: its result is a new tensor"),
     (lambda: np.exp(cg.ones(2)), TypeError,
      "numpy.exp does not take a tensor: call cygrad.exp(x), or numpy.exp(x.detach().numpy()) for an array "

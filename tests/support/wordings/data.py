@@ -21,6 +21,12 @@ def all_of(*arguments, **named):
     for _ in DataLoader(*arguments, **named): pass
 
 
+class Stops:
+    def __len__(self): return 2
+
+    def __getitem__(self, k): return next(iter([]))
+
+
 def two_loops():
     loader = DataLoader(X)
     first = iter(loader)
@@ -52,6 +58,9 @@ def loaded(state): DataLoader(X, 2).load_state_dict(state)
 
 STATE = DataLoader(X, 2).state_dict()
 CASES = [
+    (lambda: all_of(Stops()), RuntimeError,
+     "DataLoader: the data raised StopIteration() within a sample, as next(iterator) does at the end of another "
+     "iterator; catch it there, and use return to end a generator"),
     (lambda: DataLoader(X, 2.5), TypeError, "DataLoader: batch_size must be an integer, got 2.5"),
     (lambda: DataLoader(X, 0), ValueError, "DataLoader: batch_size must be at least 1, got 0"),
     (lambda: DataLoader(X, prefetch=-1), ValueError, "DataLoader: prefetch must be at least 0, got -1"),
