@@ -23,7 +23,8 @@ cdef enum:
     SCRATCH = 8             # workspace of an operation
     GRAPHLESS = 16          # a gradient without a graph, or a result computed from one; used only in error messages
     ZEROS = 32              # zeros without memory: make() allocates it
-    VIRTUAL = 64            # addresses without memory, during a trace (core/graph/trace.pyx); `home` is its Life
+    VIRTUAL = 64            # addresses without memory, during a trace (core/graph/trace.pyx); `home` is its Life. The
+                            #   counters exclude it
 
 cdef struct Buffer:
     char* data
@@ -80,8 +81,6 @@ cdef void forget_virtual(Buffer* b) noexcept
 cdef void set_aside(Buffer* b) noexcept
 cdef void count_again(Buffer* b) noexcept
 cdef void set_tracing(bint on) noexcept
-cdef size_t earlier_peak() noexcept
-cdef void restore_peaks(size_t earlier, size_t peak) noexcept
 cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) except NULL
 cdef void release(Buffer* b) noexcept
 cdef void shrink(Buffer* b) noexcept

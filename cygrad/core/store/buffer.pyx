@@ -488,15 +488,6 @@ def stats() -> dict[str, Any]:
     }
 
 
-cdef size_t earlier_peak() noexcept: return highest
-
-
-cdef void restore_peaks(size_t earlier, size_t peak) noexcept:
-    """Set the peaks to what they were before a trace: virtual memory is not memory of the process."""
-    global highest
-    highest, counters.peak = earlier, max(peak, counters.live)
-
-
 def begin_peak():
     """Reset counters.peak to the live bytes. The peak that users see stays."""
     global highest
