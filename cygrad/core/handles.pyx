@@ -84,7 +84,7 @@ cdef class Input:
 @cython.final
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
-cdef class Mapping:
+cdef class Mapped:
     """The bytes of an Input, mapped and read-only, by the buffer protocol. It needs no descriptor, so the Input can be
     closed. Raises OSError as the system does."""
     cdef char* memory

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from cygrad.core.dtypes import DTYPES, read_dtype
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
-from cygrad.core.handles import Input, Replacing
-from cygrad.core.handles import Mapping as Mapped
+from cygrad.core.handles import Input, Mapped, Replacing
 from cygrad.core.interop.creation import empty
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.paths import file_path
