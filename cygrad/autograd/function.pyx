@@ -19,6 +19,7 @@ from cygrad.core.graph.running cimport check_stack
 from cygrad.core.graph.slots cimport OWN, Slot, save_buffer
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport view_of
+from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.core.graph.views cimport put_node, written
 from cygrad.kernels.array cimport Layout, is_floating
 
@@ -264,6 +265,7 @@ cdef object run_function(cls, tuple inputs):
         raise ValueError(f"{cls.__name__}.apply: at most {MAX_TENSORS} inputs, got {len(inputs)}")
     check_stack()
     for x in inputs:
+        if isinstance(x, Tensor): check_readable(<Tensor>x)
         needs.append(type(x) is Tensor and is_tracked(<Tensor>x) and not is_frozen(<Tensor>x))
         versions.append(writes_of((<Tensor>x).buffer) if needs[-1] and recording else None)
         tracked |= <bint>needs[-1]

@@ -160,6 +160,19 @@ def test_another_dtype_is_refused():
         shaped([(new(), cg.ones((2, 1), dtype="float64"))])
 
 
+def test_a_function_of_the_user():
+    class Same(cg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    with cg.record(), pytest.raises(RuntimeError, match="Linear.weight, .* has no values yet"): Same.apply(new())
+
+
 def test_operators_with_arrays():
     for f in (operator.add, operator.mul, operator.matmul):
         with pytest.raises(RuntimeError, match="has no values yet"): f(np.ones((2, 2)), new())

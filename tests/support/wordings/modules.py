@@ -4,6 +4,7 @@ import numpy as np
 
 import cygrad as cg
 from cygrad import nn
+from cygrad.core.graph.waiting import shaped
 
 
 def layer(n=2):
@@ -35,6 +36,16 @@ def result():
         return nn.Parameter(cg.ones(2)) * 2
 
 
+def filled_while_recording():
+    with cg.record(): nn.Linear(None, 7).weight.fill_(1)
+
+
+def tied_of_two_shapes():
+    a, b = nn.Conv1d(None, 2, 1), nn.ConvTranspose1d(None, 2, 1)
+    a.weight = b.weight                             # (2, in, 1) and (in, 2, 1)
+    b(cg.ones((1, 3, 4)))
+
+
 LOAD = "load_state_dict of Sequential: the state does not fit, and nothing was loaded."
 
 CASES = [
@@ -48,6 +59,15 @@ CASES = [
     (lambda: setattr(nn.Linear(None, 7), "weight", nn.Linear(None, 8).weight), ValueError,
      "Linear.weight must be (7, ?), got Linear.weight of shape (8, ?), float32, requires_grad=True, which waits for "
      "its size"),
+    (tied_of_two_shapes, ValueError,
+     "Conv1d(None, 2, kernel_size=(1,), stride=(1,)).weight must be (2, 2, 1), but ConvTranspose1d(None, 2, "
+     "kernel_size=(1,), stride=(1,)).weight, which is the same parameter, must be (3, 2, 1); tie parameters of one "
+     "shape"),
+    (filled_while_recording, cg.InplaceError,
+     "a leaf variable, Linear.weight, cannot be written in place while recording; write inside pause() or no_grad(), "
+     "or make a new tensor"),
+    (lambda: shaped([(nn.Linear(None, 7).weight, cg.ones((7, 4), dtype="float64"))]), TypeError,
+     "Linear.weight waits for a contiguous float32 tensor, got float64"),
     (lambda: nn.Linear(None, 7).weight.numpy(), RuntimeError,
      "Linear.weight, of shape (7, ?), has no values yet, because the input size of its layer is unknown; call the "
      "model once on an example, or load a state_dict, first"),
