@@ -244,9 +244,10 @@ cdef class QR(OfMatrices):
         return self.compute(lapack.qr, &t, c)
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        cdef const Layout* x = NULL if c.x == NULL else c.x[0].layout
-        cdef bint wide = x == NULL or x.shape[x.ndim - 1] > x.shape[x.ndim - 2]
-        return output_bit(0) | output_bit(1) | (1 if wide else 0)
+        cdef const Layout* x
+        if c.x == NULL: return 1 | output_bit(0) | output_bit(1)     # (the shape is not known)
+        x = c.x[0].layout
+        return output_bit(0) | output_bit(1) | (1 if x.shape[x.ndim - 1] > x.shape[x.ndim - 2] else 0)
 
     cdef object formula(self, c, int i, g):
         q, r = c.output(0), c.output(1)

@@ -154,9 +154,11 @@ def test_a_net_of_the_row_equals_eager_code(row, args, kwargs, dtype):
 COMPUTED = {"mse", "ctc_loss", "lstm", "gru", "rnn", "rnn_relu"}
 # What is kept if the shapes, or the values, allow nothing smaller, which a net does not know: by row and token.
 SMALLER = {("where", "truths"): "condition", ("bce_with_logits", "hard"): "targets"}
-RENAMED = {"bce_with_logits": {}, "binary_cross_entropy_with_logits": {
-    "t": "target", "w": "weight", "u": "pos_weight"}, "einsum": {}, "eigvalsh": {"sum": "x"}}
-LARGER = {"qr": {"x"}}
+RENAMED = {                                         # the operands that tokens mean
+    "binary_cross_entropy_with_logits": {"t": "target", "w": "weight", "u": "pos_weight"}, "eigvalsh": {"sum": "x"},
+    **dict.fromkeys(("cross_entropy", "soft_cross_entropy", "nll_loss"), {"weights": "weight"}),
+}
+LARGER = {"qr": {"x0"}}
 
 
 def kept_blobs(row, args, kwargs, inputs, outputs):
@@ -170,7 +172,8 @@ def kept_blobs(row, args, kwargs, inputs, outputs):
         wanted = RENAMED.get(row.name, {}).get(wanted, wanted)
         if wanted not in places: continue
         for token in tokens.split() if isinstance(tokens, str) else tokens:
-            token = RENAMED.get(row.name, {}).get(SMALLER.get((row.name, token), token), token)
+            token = SMALLER.get((row.name, token), token)
+            token = RENAMED.get(row.name, {}).get(token, token)
             if token == "out": found |= outputs
             elif token in places: found.add(places[token])
     return found
