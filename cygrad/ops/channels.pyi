@@ -25,7 +25,7 @@ class Groups(Attributes):
     def groups(self) -> Any: ...
 @final
 class BatchNorm(ChannelNorm):
-    pass
+    def as_call(self, operands: Any, arguments: Any) -> Any: ...
 @final
 class BatchNormPredict(ChannelNorm):
     pass

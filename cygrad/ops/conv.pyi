@@ -12,7 +12,7 @@ ACTIVATIONS: tuple[Any, ...]
 OPERATORS: dict[Any, Any]
 @disjoint_base
 class Bilinear(Operator):
-    pass
+    def as_call(self, operands: Any, arguments: Any) -> Any: ...
 @disjoint_base
 class Sliding(Attributes):
     @property

@@ -7,7 +7,9 @@ from cygrad.core.graph.operator import Operator
 DTYPES: tuple[Any, ...]
 @disjoint_base
 class Criterion(Operator):
+    def as_call(self, operands: Any, arguments: Any) -> Any: ...
     variants: tuple[Any, ...]
+    second: Any
 @disjoint_base
 class Settings(Attributes):
     @property

@@ -40,6 +40,7 @@ class Neg(Elementwise):
     dx: str
 @final
 class Pow(Elementwise):
+    def as_call(self, operands: Any, arguments: Any) -> Any: ...
     number: bool
     integers: Any
     dx: str

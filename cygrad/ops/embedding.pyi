@@ -28,7 +28,7 @@ class Embedding(Operator):
     pass
 @final
 class EmbeddingBag(Operator):
-    pass
+    def as_call(self, operands: Any, arguments: Any) -> Any: ...
 @disjoint_base
 class Lookup(Attributes):
     @property

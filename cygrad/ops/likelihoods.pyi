@@ -18,9 +18,11 @@ class GaussianNllLoss(Criterion):
 @final
 class KlDiv(Criterion):
     variants: tuple[Any, ...]
+    second: tuple[Any, ...]
 @final
 class PoissonNllLoss(Criterion):
     variants: tuple[Any, ...]
+    second: tuple[Any, ...]
 @final
 class SoftMarginLoss(Criterion):
     variants: tuple[Any, ...]

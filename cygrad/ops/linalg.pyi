@@ -15,7 +15,7 @@ class Activation(Attributes):
     def activation(self) -> Any: ...
 @final
 class Linear(Operator):
-    pass
+    def as_call(self, operands: Any, arguments: Any) -> Any: ...
 @final
 class MatMul(Operator):
     pass

@@ -19,7 +19,7 @@ class Direction(Attributes):
     def has_lengths(self) -> Any: ...
 @disjoint_base
 class Recurrent(Operator):
-    pass
+    def as_call(self, operands: Any, arguments: Any) -> Any: ...
 @final
 class Gru(Recurrent):
     pass

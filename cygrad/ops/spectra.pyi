@@ -18,7 +18,7 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 @final
 class SpectralGaps(Operator):
-    pass
+    def as_call(self, operands: Any, arguments: Any) -> Any: ...
 @disjoint_base
 class Spectrum(Attributes):
     @property

@@ -15,7 +15,7 @@ class Corrected(Axes):
     def correction(self) -> Any: ...
 @final
 class Norm(Reduction):
-    pass
+    def as_call(self, operands: Any, arguments: Any) -> Any: ...
 @disjoint_base
 class Ordered(Axes):
     @property

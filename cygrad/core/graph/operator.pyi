@@ -1,9 +1,12 @@
 # Written by tools/make_stubs.py; do not edit.
+from collections.abc import Mapping, Sequence
 from typing import Any
 from typing_extensions import disjoint_base
 
 @disjoint_base
 class Operator:
+    def as_call(self, operands: tuple[str | None, ...], arguments: Mapping[str, Any]) -> tuple[Sequence[int] | None, Any]: ...
+    def kept(self, operands: tuple[str | None, ...], arguments: Mapping[str, Any], wanted: Sequence[int]) -> tuple[list[int], list[int]]: ...
     @property
     def name(self) -> str: ...
     @property
