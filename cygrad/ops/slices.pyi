@@ -6,8 +6,8 @@ import numpy.typing as npt
 from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.operator import Operator
 from cygrad.core.graph.tensor import Tensor
-from cygrad.ops.base import Part
 from cygrad.ops.shape import Shape
+from cygrad.ops.base import Part
 _Data: TypeAlias = Tensor | npt.ArrayLike
 
 DTYPES: tuple[Any, ...]
