@@ -129,8 +129,9 @@ cdef class SampleStep(Step):
 cdef int trace_sample(Generator g, int law, Tensor t, double a, double b, double c) except -1:
     """Instead of sample(), during a trace: advance the counter, and prepare the call if steps are made."""
     cdef Trace trace = preparing(flags())
+    cdef Position p = position_of(g)
     cdef SampleStep s
-    position_of(g).counter += kernel.blocks_of(law, t.dtype, t.layout.size)
+    p.counter += kernel.blocks_of(law, t.dtype, t.layout.size)
     if trace is None: return 0
     s = SampleStep.__new__(SampleStep)
     s.take(1, 0)
