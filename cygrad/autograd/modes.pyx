@@ -8,6 +8,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 
 from cygrad.core.graph.tape cimport Tape
+from cygrad.core.graph.trace cimport Trace
 from cygrad.core.thread_state cimport Flags, flags
 
 from cygrad.core.errors import described
@@ -60,6 +61,7 @@ cdef class Scope:
         if e.tape is not None: set_tape(f, e.tape)
         if self.recording != LEAVE: f.recording = self.recording
         if self.training != LEAVE: f.training = self.training
+        set_inside(f, self.training, 1)
         return e.tape
 
     cdef int leave(self) except -1:
@@ -71,6 +73,7 @@ cdef class Scope:
         if e is None: raise RuntimeError("this thread exits a scope that it has not entered")
         if self.recording != LEAVE: f.recording = e.recording
         if self.training != LEAVE: f.training = e.training
+        set_inside(f, self.training, -1)
         if inner is None: self.found = e.outer
         else: inner.outer = e.outer
         if e.tape is not None: set_tape(f, e.before)
@@ -86,6 +89,12 @@ cdef class Scope:
         """Decorate a function: its body runs in this scope. A generator or coroutine resumes with the flags that it had
         when it was suspended."""
         return decorate(self, f)
+
+
+cdef inline void set_inside(const Flags* f, int training, int by) noexcept:
+    """In a program that is traced, a scope that sets the mode begins or ends."""
+    if f.trace == NULL or training == LEAVE or (<Trace>f.trace).around is None: return
+    (<Trace>f.trace).around.modes += by
 
 
 cdef Scope scope(int recording, int training, bint opens_tape):

@@ -3,9 +3,9 @@
 cimport cython
 
 from cpython.object cimport PyObject
-from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
+from cygrad.core.graph.around cimport changed
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport share_memory, window
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_of, give_extras
@@ -20,7 +20,8 @@ from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.graph.calls cimport calls_of, note
 from cygrad.core.graph.undo cimport Undo
 from cygrad.core.graph.trace cimport (
-    Trace, is_frozen, leaf_step, lists_calls, raise_version, refuse_trace, seen_leaf, touch_leaf, version_of,
+    ASSIGNED_NONE, MARKED, REMOVED, UNMARKED, ZEROED, Trace, is_frozen, leaf_step, lists_calls, raise_version,
+    refuse_trace, seen_leaf, touch_leaf, version_of,
     zeros_step,
 )
 from cygrad.core.graph.tape cimport expect_cycles
@@ -94,19 +95,10 @@ cdef int keep_gradient(Tensor x, int req) except -1:
     return 0
 
 
-cdef uint64_t role_changes = 0
-
-
-def count_role_changes():
-    """How many times the grad_req of a tensor has changed so far."""
-    return role_changes
-
-
 cdef int set_leaf(Tensor x, int req) except -1:
     """Make `x` a variable, or change its grad_req. Graphs recorded before still lead to it."""
     cdef Leaf leaf = leaf_of(x)
     cdef bint wanted = req != NULL_REQ, made = leaf is None, traced = flags().trace != NULL
-    global role_changes
     if traced and (made or leaf.req != req): check_role(x)
     if is_result(x): return keep_gradient(x, req)
     if wanted and not is_tracked(x) and x.buffer.parameters == MAX_ROLES:
@@ -123,7 +115,7 @@ cdef int set_leaf(Tensor x, int req) except -1:
             touch_leaf(leaf).req = req
             return track(x, True) if wanted else 0  # (frozen for this thread only: is_frozen())
     elif made_by_traces: keep_role(leaf)
-    if leaf.req != req: role_changes += 1
+    if leaf.req != req: changed()
     leaf.req = req
     return track(x, wanted)
 
@@ -225,7 +217,8 @@ def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write"
     leaf = leaf_of(self)
     if leaf is None: return self
     leaf = touch_leaf(leaf)
-    leaf.given, leaf.sparse = False, sparse
+    leaf.given = False
+    set_sparse(leaf, sparse)
     if type(zeros) is GradientSlice:
         put_rows(leaf, <GradientSlice>zeros)
         leaf.incomplete = False
@@ -234,6 +227,12 @@ def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write"
         leaf.incomplete = False
     leaf.fresh = False
     return self
+
+
+cdef void set_sparse(Leaf leaf, bint sparse) noexcept:
+    """Set the stype of a variable."""
+    if leaf.sparse != sparse: changed()
+    leaf.sparse = sparse
 
 
 def retain_grad(Tensor self) -> None:
@@ -258,7 +257,7 @@ def requires_grad_(Tensor self, requires_grad: bool = True) -> Tensor:
     if requires_grad:
         check_floating(self)
         set_leaf(self, ADD)
-        leaf_of(self).sparse = False
+        set_sparse(leaf_of(self), False)
     elif leaf_of(self) is not None:
         set_leaf(self, NULL_REQ)
     return self
@@ -289,11 +288,12 @@ def take_role(Tensor self, Tensor x):
     cdef Leaf old = leaf_of(x), leaf
     requires_grad_(self)
     leaf = leaf_of(self)
-    leaf.sparse = old.sparse
+    set_sparse(leaf, old.sparse)
     if old.sparse and old.req != NULL_REQ: put_rows(leaf, empty_slice(self.layout, self.dtype))
     elif old.grad is not None: put_grad(leaf, zeros_of(self, OTHER))
     set_leaf(self, old.req)
     if old.flags & EXTRAS: give_extras(leaf).hooks = extras_of(old).hooks
+    changed()
 
 
 def keeps_grad(Tensor x):
@@ -402,7 +402,7 @@ cpdef int clear_leaf(Leaf leaf) except -1:
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
     if f.trace == NULL: return 0
     if leaf.tensor != NULL: note("zero_grad", (<Tensor>leaf.tensor, "zeros"))
-    return leaf_step(leaf, False)
+    return leaf_step(leaf, ZEROED)
 
 
 def detach(Tensor self) -> Tensor:
@@ -425,6 +425,7 @@ def remove_grad(Tensor self):
     if lists_calls() and (<Trace>flags().trace).is_outside(self): note("zero_grad", (self, "removed"))
     put_grad(leaf, None)
     leaf.given, leaf.fresh, leaf.incomplete = False, False, runs(leaf.busy)
+    leaf_step(leaf, REMOVED)
 
 
 def _grad(Tensor self):
@@ -459,7 +460,8 @@ def _set_grad(Tensor self, value):
         if on_its_way(value) and not is_tracked(value): value = copy_plain(value)   # in a hook: the pass writes .grad
         put_grad(leaf, value)
     leaf.given, leaf.incomplete = False, runs(leaf.busy)        # (a running pass may still add contributions)
-    if value is not None and not leaf.incomplete: set_fresh(leaf, True, "an assignment to .grad")
+    if value is None: leaf_step(leaf, ASSIGNED_NONE)
+    elif not leaf.incomplete: set_fresh(leaf, True, "an assignment to .grad")
 
 
 cdef int set_fresh(Leaf leaf, bint value, str what) except -1:
@@ -467,7 +469,7 @@ cdef int set_fresh(Leaf leaf, bint value, str what) except -1:
     leaf = touch_leaf(leaf)
     if calls_of(flags()) is not None: refuse_trace(what)
     leaf.fresh = value
-    return leaf_step(leaf, value)
+    return leaf_step(leaf, MARKED if value else UNMARKED)
 
 
 cdef int note_assignment(Tensor x, value) except -1:

@@ -11,11 +11,19 @@ from cygrad.core.errors import described
 DTYPES = tuple([np.dtype(dtype_name(number).decode()) for number in range(N_DTYPES)])
 cdef dict dtype_numbers = {d: number for number, d in enumerate(DTYPES)}
 cdef int default_float = FLOAT32
+cdef unsigned long long reads = 0                   # of the default dtype
 cdef signed char promoted[N_DTYPES][N_DTYPES]       # the dtype to which two promote; -1 if there is none
 
 
 cdef int default_dtype() noexcept:
+    global reads
+    reads += 1
     return default_float
+
+
+def default_dtype_reads():
+    """How often the default dtype was asked for: a program that did not ask does not depend on it."""
+    return reads
 
 
 def read_dtype(dtype):
@@ -46,7 +54,7 @@ def set_default_dtype(dtype: npt.DTypeLike) -> None:
 
 def get_default_dtype() -> np.dtype[Any]:
     """The dtype of Python floats."""
-    return DTYPES[default_float]
+    return DTYPES[default_dtype()]
 
 
 cdef int find(char kind, int size) noexcept:

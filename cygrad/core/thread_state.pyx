@@ -9,6 +9,8 @@ cdef extern from *:
     """
     Flags cg_flags
 
+asked = None                # answers is_training() in a program that is traced, which then depends on the mode
+
 
 cdef Flags* flags() noexcept nogil:
     return &cg_flags
@@ -22,7 +24,7 @@ def is_recording() -> bool:
 def is_training() -> bool:
     """Whether this thread is in train mode. In train mode dropout drops elements and batch norm uses the statistics of
     the batch."""
-    return bool(cg_flags.training)
+    return bool(cg_flags.training) if cg_flags.trace == NULL else asked()
 
 
 def set_recording(bint flag) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import cygrad.autograd as autograd
 from cygrad.core.errors import cut, described
+from cygrad.core.graph.scopes import unscoped
 from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import Operator
 from cygrad.graph.gradients import registered
@@ -49,7 +50,7 @@ class Immediate(Operators):
         self.constants, self.objects = net.constants, net.objects
         for p in net.passes: self.custom |= {id(p.forward[i]): f for i, f in p.custom.items()}
         self.custom |= {id(o): registered[o.type] for o in operators if o.type in registered}
-        with self.used("immediate"), mode(net):
+        with self.used("immediate"), mode(net), unscoped():
             for operator in operators:
                 self.values = {**net.constants, **net.bindings, **self.blobs, **made}
                 outputs = self.outputs(operator)

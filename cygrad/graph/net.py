@@ -251,10 +251,14 @@ class Net(Edits):
         numbers, also sizes such as x.shape[0], are constants. In record(), f is traced in train mode, and no
         gradient flows through what it does in no_grad().
 
+        A run does what f does in eager code at that moment: core/graph/around lists what it follows.
+
         Raises RuntimeError, which names it, for what a run would not repeat: item(), bool() and numpy() of a tensor,
-        shapes that depend on values, hooks, an autograd.Function, attach_grad(), an assignment to .grad other than
-        None, setting the state of a generator, changing the parameters, groups or states of a solver, an update before
-        the pass whose gradients it reads, and reading a .grad that no captured pass has written."""
+        shapes that depend on values, hooks in f or on variables that it differentiates (runs call hooks that are
+        registered later), an autograd.Function, attach_grad(), an assignment to .grad other than None, a pass that
+        frees a graph recorded outside, setting the state of a generator, changing the parameters, groups or states of a
+        solver, an update before the pass whose gradients it reads, and reading a .grad that no captured pass has
+        written."""
         from cygrad.graph.capture import capture
 
         return capture(f, examples, name, names, arguments)

@@ -10,6 +10,7 @@ import numpy as np
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import cut, described
 from cygrad.core.execute.program import Program
+from cygrad.core.graph.around import eager_reason, hook_on
 from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
 from cygrad.graph.definition import PYTHON
@@ -152,6 +153,12 @@ def read_signature(value: Any, what: str) -> Signature:
     return tuple(int(n) for n in value), name
 
 
+def eager_only(net: "Net") -> str | None:
+    """Why only eager code can run a net now, if there is such a reason: an open scope, or a hook on a variable."""
+    passes = bool(net.passes) or any(o.is_gradient for o in net.operators)
+    return eager_reason(net.bindings.values(), passes, any(p.kind == "backward" for p in net.passes))
+
+
 def prepared(net: "Net", inputs: dict[str, Signature], kept: frozenset[str],
              split: int | None = None) -> Program:
     """The program of a net for inputs of these shapes and dtypes. Its outputs are a dict of the kept blobs. `split`: it
@@ -162,7 +169,9 @@ def prepared(net: "Net", inputs: dict[str, Signature], kept: frozenset[str],
         blobs = dict(zip(names, values, strict=True))
         with mode(net): return Run(net, blobs, kept, split=split).execute()
 
-    return Program(run, *inputs.values())
+    program = Program(run, *inputs.values())
+    program.watch(net.bindings.values())
+    return program
 
 
 def refuse_plan(net: "Net", who: str, error: RuntimeError) -> NoReturn:
@@ -196,6 +205,10 @@ def planned(net: "Net", shapes: Mapping[str, Any] | None) -> Plan:
         if o.type == PYTHON:
             raise RuntimeError(f"{who}: operator {k}, {cut(repr(o))}, calls a Python function, whose memory is not "
                                f"known before a run; Workspace.run runs this net, and without a plan")
+    why = eager_only(net)
+    if why:
+        raise RuntimeError(f"{who}: {why}, so eager code runs net {cut(net.name)} now, without a plan; plan before, or "
+                           f"after it")
     inputs, kept = signature(net, shapes, who), net.kept
     names, seen = list(inputs), dict[int, str]()
 
@@ -217,6 +230,8 @@ def inferred(net: "Net", shapes: Mapping[str, Any] | None) -> dict[str, Signatur
     """As Net.infer."""
     who = "Net.infer"
     inputs = signature(net, shapes, who)
+    hook = hook_on(net.bindings.values()) if net.passes else None
+    if hook: raise RuntimeError(f"{who}: {hook}, which is not called for virtual gradients; remove it meanwhile")
     found = dict(inputs)
     written = frozenset(name for o in net.operators for name in o.outputs)
     whole = {name for p in net.passes for name in p.whole}

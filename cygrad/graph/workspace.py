@@ -6,10 +6,10 @@ from weakref import ref
 
 import numpy as np
 
-import cygrad.autograd as autograd
-from cygrad.autograd.variables import count_role_changes
 from cygrad.core.errors import cut, described
 from cygrad.core.execute.program import Program
+from cygrad.core.graph.checksums import checksum_of
+from cygrad.core.graph.scopes import unscoped
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray, tensor
 from cygrad.graph.definition import PYTHON, Operator, check_name
@@ -17,10 +17,11 @@ from cygrad.graph.hooks import Hook, Hooks
 from cygrad.graph.immediate import Immediate, mode
 from cygrad.graph.lowering import Run, progress
 from cygrad.graph.net import Net
-from cygrad.graph.plan import CAPTURE, prepared
+from cygrad.graph.plan import CAPTURE, eager_only, prepared
 from cygrad.graph.turns import Lock, Turn
 
 Values = dict[str, Tensor]
+KEPT = 4                    # programs of a net for the same inputs, in other modes or for other variables
 
 
 def is_dense(x: Tensor) -> bool:
@@ -55,13 +56,11 @@ class Ready(NamedTuple):
 
     net: Any
     edits: int
-    training: bool | None       # the mode of the thread, if the net has none
     program: Program
     values: Values
     rewritten: list[tuple[Tensor, Tensor]]      # inputs that the net writes, and their new values
     blobs: list[tuple[str, Tensor]]
     others: frozenset[str]      # blobs that have no values after a run
-    roles: int                  # changes of grad_req so far
     changes: int                # of the blobs of the workspace
 
 
@@ -72,7 +71,7 @@ class Begun(NamedTuple):
     edits: int
     program: Program
     values: Values
-    versions: list[tuple[str, Tensor, int]]     # of what the backward part may read from outside
+    versions: list[tuple[str, Tensor, int, bytes | None]]       # of what the backward part may read from outside
     blobs: dict[str, Tensor | None]             # the inputs and the results of the forward part
     forgets: set[str]           # the blobs that only forward() keeps
 
@@ -85,8 +84,12 @@ class Workspace:
         workspace.run(net)
         y = workspace.fetch("y")
 
-    The first run of a net for inputs of given shapes plans its memory, which the workspace keeps for later runs. A
-    workspace serves one thread at a time: feed, run, fetch and free from another thread while it is in use raise
+    The first run of a net for inputs of given shapes plans its memory, which the workspace keeps for later runs. A run
+    does what its operators do in eager code at that moment; what decides this beside the values is listed in
+    core/graph/around. In a GradientCollector, detect_anomaly() or saved_tensors_hooks(), and if a variable has a hook,
+    eager code runs the net, without a plan.
+
+    A workspace serves one thread at a time: feed, run, fetch and free from another thread while it is in use raise
     RuntimeError."""
 
     def __init__(self) -> None:
@@ -94,7 +97,7 @@ class Workspace:
         self._changes = 0                           # of _blobs
         self._own: set[str] = set()                 # blobs whose memory no other blob, net or program has
         self._made: dict[str, Program] = {}         # the programs in whose memory other blobs are
-        self._programs: dict[Any, tuple[Any, Program | None]] = {}
+        self._programs: dict[Any, tuple[Any, list[Program] | None]] = {}
         self._ready: dict[int, Ready] = {}
         self._begun: dict[int, Begun] = {}          # the forward parts, by the ids of their nets
         self._turn: Lock = {}
@@ -128,7 +131,7 @@ class Workspace:
         old = self._blobs.get(blob)
         if old is not None and blob in self._own and old.shape == new.shape and old.dtype == new.dtype: old.copy_(new)
         else:
-            self._blobs[blob] = tensor(new)
+            with unscoped(): self._blobs[blob] = tensor(new)
             self._changes += 1
         self._own.add(blob)
         self._made.pop(blob, None)
@@ -210,16 +213,16 @@ class Workspace:
             end = next((k for k, o in enumerate(net.operators) if o.is_gradient), len(net.operators))
             blobs = self._inputs(net, "forward")
             made = written(net.operators[:end]) - {*net.bindings} - {*blobs}
-            values = {name: x if is_dense(x) else tensor(x) for name, x in blobs.items()}
+            with unscoped(): values = {name: x if is_dense(x) else tensor(x) for name, x in blobs.items()}
             program = self._program(net, values, net.kept if clear_no_need_grad else net.kept | made, end)
             if program is None:
-                raise RuntimeError(f"Workspace.forward: net {cut(net.name)} has no plan, because an operator calls a "
-                                   f"Python function or needs values; use run()")
+                why = eager_only(net) or "an operator calls a Python function or needs values"
+                raise RuntimeError(f"Workspace.forward: net {cut(net.name)} has no plan, because {why}; use run()")
             self._begun.pop(id(net), None)
             found = self._run(net, program, values, program.begin, *values.values())
             now = {name: y for name, y in found.items() if name in made}
             self._set_results(now, values, program, written(net.operators))
-            versions = [(name, x, x.version) for name, x in (*blobs.items(), *net.bindings.items())]
+            versions = [(name, x, x.version, checksum_of(x)) for name, x in (*blobs.items(), *net.bindings.items())]
             self._begun[id(net)] = Begun(ref(net), net.edits, program, values, versions,
                                          {**dict.fromkeys(made), **now, **blobs}, {*now} - net.kept)
 
@@ -234,14 +237,20 @@ class Workspace:
             if begun is None or begun.net() is not net or begun.edits != net.edits:
                 raise RuntimeError(f"Workspace.backward: the values that it reads do not exist: call forward() of net "
                                    f"{cut(net.name)} first, also after a backward() with clear_buffer=True")
-            changed = [name for name, x, version in begun.versions if x.version != version]
+            changed = [name for name, x, version, elements in begun.versions
+                       if x.version != version or checksum_of(x) != elements]
             changed += [name for name, x in begun.blobs.items() if self._blobs.get(name) is not x]
             if changed:
                 raise RuntimeError(f"Workspace.backward: {described(changed[0])} was written after forward() of net "
                                    f"{cut(net.name)}; call forward() again")
+            found = begun.program.difference(True)
+            if found:
+                raise RuntimeError(f"Workspace.backward: {found}, which a plan of net {cut(net.name)} does not follow; "
+                                   f"call forward() again, or use run()")
             rest = written(net.operators) - begun.blobs.keys() | begun.values.keys()
-            found = self._run(net, begun.program, begun.values, begun.program.resume)
-            self._set_results({name: y for name, y in found.items() if name in rest}, begun.values, begun.program, rest)
+            results = self._run(net, begun.program, begun.values, begun.program.resume)
+            results = {name: y for name, y in results.items() if name in rest}
+            self._set_results(results, begun.values, begun.program, rest)
             if not clear_buffer: return
             del self._begun[id(net)]
             for name in begun.forgets: self._forget(name)
@@ -264,8 +273,7 @@ class Workspace:
 
     def _is_ready(self, ready: Ready, net: Net) -> bool:
         """Whether nothing has changed since the program of a net ran on these blobs."""
-        if ready.net() is not net or ready.edits != net._edits or ready.roles != count_role_changes(): return False
-        if ready.training is not None and ready.training != autograd.is_training(): return False
+        if ready.net() is not net or ready.edits != net._edits or ready.program.difference(): return False
         if ready.changes == self._changes: return True
         for name, x in ready.blobs:
             if self._blobs.get(name) is not x: return False
@@ -284,11 +292,9 @@ class Workspace:
         if program is None or not all(is_dense(x) for x in values.values()): return
         rewritten = [(self._blobs[name], y) for name, y in found.items() if name in values]
         blobs = [(name, self._blobs[name]) for name in (*values, *found)]
-        training = autograd.is_training() if net.training is None else None
         if all(self._blobs[name] is x for name, x in values.items()):
             others = frozenset(made | {*net.bindings}) - {*values, *found}
-            self._ready[id(net)] = Ready(ref(net), net.edits, training, program, values, rewritten, blobs, others,
-                                         count_role_changes(), self._changes)
+            self._ready[id(net)] = Ready(ref(net), net.edits, program, values, rewritten, blobs, others, self._changes)
 
     def _set_results(self, found: Mapping[str, Tensor], values: Values, program: Program | None,
                      made: Collection[str]) -> None:
@@ -306,10 +312,11 @@ class Workspace:
 
     def _interpreted(self, net: Net, values: Values, hooks: Hooks | None = None) -> dict[str, Any]:
         """Run a net without a program. Results that are views of inputs are copied."""
-        with mode(net): found = Run(net, values, net.kept, hooks).execute()
-        inputs = [x.numpy() for x in values.values()]
-        return {name: tensor(y) if any(np.may_share_memory(y.numpy(), x) for x in inputs) else y
-                for name, y in found.items()}
+        with unscoped():
+            with mode(net): found = Run(net, values, net.kept, hooks).execute()
+            inputs = [x.numpy() for x in values.values()]
+            return {name: tensor(y) if any(np.may_share_memory(y.numpy(), x) for x in inputs) else y
+                    for name, y in found.items()}
 
     def _run(self, net: Net, program: Program, values: Values, method: Callable[..., dict[str, Any]],
              *given: Tensor) -> dict[str, Any]:
@@ -343,21 +350,27 @@ class Workspace:
         return {str(name): self._blobs[name] for name in net.inputs}
 
     def _program(self, net: Net, values: Values, kept: frozenset[str], split: int | None = None) -> Program | None:
-        """The program of a net for inputs of the shapes of `values`; None if an operator calls Python functions, or
-        does something else that a program would not repeat."""
+        """A program of a net for inputs of the shapes of `values` and for what is around now; None if only eager code
+        can run it now, or an operator calls Python functions, or does something else that a program would not repeat.
+        """
+        if eager_only(net): return None
         inputs = {name: (x.shape, np.dtype(x.dtype).name) for name, x in values.items()}
-        training = autograd.is_training() if net.training is None else net.training
-        requests = tuple(x.grad_req for x in net.bindings.values())
-        key = id(net), net.edits, training, requests, tuple(inputs.items()), kept, split
+        key = id(net), net.edits, tuple(inputs.items()), kept, split
         known = self._programs.get(key)
-        if known is not None and known[0]() is net: return known[1]
+        if known is not None and known[0]() is net:
+            if known[1] is None: return None
+            for program in known[1]:
+                if not program.difference(): return program
         self._programs = {k: known for k, known in self._programs.items() if is_current(known[0](), k[1], net)}
         self._ready = {k: ready for k, ready in self._ready.items() if is_current(ready.net(), ready.edits, net)}
         self._begun = {k: begun for k, begun in self._begun.items() if is_current(begun.net(), begun.edits, net)}
-        program = None
+        made = None
         if not any(o.type == PYTHON for o in net.operators):
-            try: program = prepared(net, inputs, kept, split=split)
+            try: made = prepared(net, inputs, kept, split=split)
             except RuntimeError as e:
                 if not str(e).startswith(CAPTURE): raise
-        self._programs[key] = ref(net), program
-        return program
+        if made is None: self._programs[key] = ref(net), None
+        else:
+            programs = self._programs.setdefault(key, (ref(net), []))[1]
+            programs[:] = [*programs[1 - KEPT:], made]
+        return made

@@ -15,6 +15,7 @@ from cygrad.core.graph.operator cimport (
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.core.graph.calls cimport in_train_mode
 from cygrad.core.thread_state cimport flags
 from cygrad.core.execute.run cimport apply_list
 from cygrad.kernels cimport attention as kernels
@@ -417,7 +418,7 @@ def scaled_dot_product_attention(query: Data, key: Data, value: Data, attn_mask:
     q, k, v = broadcast_heads(q, k, v, enable_gqa)
     check_mask(q.shape, k.shape, mask)
     factor = read_scale(scale, q.layout.shape[q.layout.ndim - 1])
-    if p == 0 or not flags().training:
+    if p == 0 or not in_train_mode(flags()):
         attributes = Attending(is_causal, mask is not None, factor, 0, 0, 0, has_heads_last(q))
         return attended(ATTENTION if p == 0 else WITH_DROPOUT, q, k, v, mask, attributes)
     source = given_or_default(generator)

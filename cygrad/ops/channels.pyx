@@ -17,6 +17,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.execute.run cimport apply_list
+from cygrad.core.graph.calls cimport in_train_mode
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels cimport channels as kernels
 from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating, itemsize
@@ -457,7 +458,7 @@ def batch_norm(x: Data, running_mean: Tensor | None = None, running_var: Tensor 
     if training is not None and training is not True and training is not False:
         raise TypeError(f"batch_norm: training must be True, False or None (the mode of the thread), got "
                         f"{described(training)}")
-    train = flags().training if training is None else training
+    train = in_train_mode(flags()) if training is None else training
     read_eps("batch_norm", eps)
     if isinstance(momentum, bool) or not isinstance(momentum, (int, float)):
         raise TypeError(f"batch_norm: momentum must be a number, got {described(momentum)}")

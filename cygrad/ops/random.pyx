@@ -8,6 +8,7 @@ from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.execute.generator cimport Generator, draw_for, give_back, given_or_default, read_probability
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, is_tracked
+from cygrad.core.graph.calls cimport in_train_mode
 from cygrad.core.thread_state cimport flags
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport random as kernel
@@ -111,7 +112,7 @@ def dropout(x: Data, p: float = 0.5, generator: Generator | None = None) -> Tens
     cdef uint64_t blocks
     cdef Draw d
     if not is_floating(t.dtype): raise TypeError(f"dropout: x is {DTYPES[t.dtype]}; wanted a floating dtype")
-    if not flags().training:
+    if not in_train_mode(flags()):
         return apply1(DROPOUT_IDENTITY, t, None) if flags().recording and is_tracked(t) else t
     blocks = kernel.mask_blocks(t.layout.size)
     d = Draw.__new__(Draw)

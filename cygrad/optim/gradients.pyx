@@ -11,9 +11,9 @@ from cygrad.core.graph.gradient_slice cimport check_range
 from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of, ready
 from cygrad.core.graph.calls cimport note, tensor_item
 from cygrad.core.graph.trace cimport (
-    PREPARING, Step, Trace, is_frozen, leaf_step, raise_version, refuse_trace, seen_leaf, touch_leaf,
+    PREPARING, Step, Trace, is_frozen, raise_version, refuse_trace, seen_leaf, touch_leaf,
 )
-from cygrad.core.store.buffer cimport WORKSPACE, allocate, drop
+from cygrad.core.store.buffer cimport WORKSPACE, ZEROS, allocate, drop
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport scatter
@@ -75,9 +75,17 @@ cdef class CallStep(Step):
     """Calls a function of Python that works on parameters and their gradients. Ctrl-C arrives before or after it."""
     cdef object function
     cdef tuple arguments
+    cdef list absent            # variables whose .grad is None at this step, but is set to None only at the end
 
     cdef int run(self) except -1:
-        self.function(*self.arguments)
+        cdef Leaf leaf
+        cdef list fresh = []
+        for leaf in self.absent:
+            if leaf.fresh: fresh.append(leaf)
+            leaf.fresh = False
+        try: self.function(*self.arguments)
+        finally:
+            for leaf in fresh: leaf.fresh = True
         return 0
 
 
@@ -106,13 +114,14 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
         t.settle(leaf)
         if updates: t.before_write(p.tensor.buffer)
         elif leaf.grad is not None: t.before_write(leaf.grad.buffer)
-    settle_others(t, parameters, found)
+    absent = settle_others(t, parameters, found, updates)
     note("solver", (solver, name, arguments,
                     [(p.tensor, gradient_item(t.seen(<Leaf>node_of(p.tensor)))) for p, _ in found]))
     if t.purpose == PREPARING:
         s = CallStep.__new__(CallStep)
         s.take(0, 0)
-        s.name, s.function, s.arguments = name, getattr(solver, name), arguments
+        s.name, s.function, s.arguments, s.absent = name, getattr(solver, name), arguments, absent
+        t.around.use_solver(solver)
         for p, _ in found: t.use_gradient(t.seen(<Leaf>node_of(p.tensor)))
         t.emit(s)
         if not updates:
@@ -126,18 +135,27 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
     return True
 
 
-cdef int settle_others(Trace t, dict parameters, list found) except -1:
-    """Before a call of a solver: the parameters that the program has changed, but no pass has reached, must not be
-    fresh when it runs. A pass must not reach the others later, since their gradients would be there at the next run."""
+cdef list settle_others(Trace t, dict parameters, list found, bint updates):
+    """Before a call of a solver, for the parameters that no pass has reached: when the program runs, they may be fresh
+    from before. Returns those whose .grad the program has set to None: the call must skip them. A pass must not reach
+    the others later, since their gradients would be there at the next run."""
     cdef Parameter p
-    cdef Leaf leaf
+    cdef Leaf leaf, state
+    cdef list absent = []
     cdef set seen = {id(p) for p, _ in found}
     for p in parameters.values():
         if id(p) in seen or not is_variable(p.tensor): continue
         leaf = <Leaf>node_of(p.tensor)
-        if <size_t><void*>leaf in t.twins: leaf_step(leaf, False)
-        else: t.early.add(<size_t><void*>leaf)
-    return 0
+        if <size_t><void*>leaf not in t.twins:
+            t.early.add(<size_t><void*>leaf)
+            continue
+        state = t.seen(leaf)
+        if state.grad is None and state.rows is None: absent.append(leaf)
+        elif state.grad is not None and not state.grad.buffer.flags & ZEROS:    # (zeroed ones are not fresh)
+            t.settle(state)
+            t.use_gradient(state)
+            t.before_write(p.tensor.buffer if updates else state.grad.buffer)
+    return absent
 
 
 cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except -1:

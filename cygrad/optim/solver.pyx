@@ -13,6 +13,7 @@ from libc.string cimport memset
 from copyreg import __newobj__
 from warnings import warn
 
+from cygrad.core.graph.around cimport changed
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
@@ -147,6 +148,7 @@ cdef class Solver:
             self.add_to("set_parameters", made, names, group, retain_state, reset)
         check_distinct("set_parameters", made)
         self.parameters, self.groups = made, groups
+        changed()
 
     def add_param_group(self, param_group):
         """Add parameters with their own settings, a dict: "params", as in set_parameters, and optionally "lr",
@@ -165,6 +167,7 @@ cdef class Solver:
         check_distinct("add_param_group", made)
         self.parameters = made
         self.groups.append(group)
+        changed()
 
     cdef int add_to(self, str who, dict made, dict names, Group group, bint retain, bint reset) except -1:
         """Add checked parameters to `made`, with states of zeros or, to retain them, those of the old ones."""
@@ -184,11 +187,13 @@ cdef class Solver:
         refuse_in_capture("remove_parameters()")
         names = removed(keys)
         self.parameters = {name: p for name, p in self.parameters.items() if name not in names}
+        changed()
 
     def clear_parameters(self):
         """Remove all parameters and their states, and all groups."""
         refuse_in_capture("clear_parameters()")
         self.parameters, self.groups = {}, [self.base]
+        changed()
 
     @property
     def param_groups(self):
@@ -524,6 +529,7 @@ cdef class Solver:
         self.the_rule, self.lr, self.given = twin.the_rule, twin.lr, twin.given
         self.base, self.groups, self.fuses = twin.base, twin.groups, twin.fuses
         self.pending, self.parameters = twin.pending, twin.parameters
+        changed()
 
 
 cdef tuple state_names(Solver s):

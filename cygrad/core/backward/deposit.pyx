@@ -19,6 +19,7 @@ from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
+from cygrad.core.graph.undo cimport Twin
 from cygrad.core.graph.trace cimport Trace, loop_step, preparing, raise_version, refuse_trace, zeros_step
 from cygrad.core.interop.numpy cimport window
 from cygrad.kernels cimport driver
@@ -130,10 +131,23 @@ cdef Tensor grad_in_trace(Leaf leaf, bint overwrite):
     if t is None: return grad
     stands = (grad is not None and grad.buffer.flags & VIRTUAL and grad.buffer.home != NULL and not grad.buffer.version
               and t.of_none.get(<size_t><void*>leaf) == (<Life*>grad.buffer.home).number)
+    note_kind(t, leaf, overwrite, stands)
     before = rows is not None and rows.values.layout.size and not rows.values.buffer.flags & VIRTUAL
     if not overwrite and (stands or before):
         refuse_trace("adding a row-sparse gradient to the .grad of an earlier run")
     return None if stands else grad
+
+
+cdef int note_kind(Trace t, Leaf leaf, bint overwrite, bint stands) except -1:
+    """If what happens to the rows depends on the kind of .grad from outside, a program compares that at each run."""
+    cdef object found = t.twins.get(<size_t><void*>leaf)
+    cdef Twin u
+    if found is None or (overwrite and leaf.sparse and not leaf.given): return 0
+    u = found
+    if u.grad is not None: outside = leaf.grad is not None and u.grad() is leaf.grad
+    else: outside = stands or (leaf.rows is not None and leaf.rows is u.rows)
+    if outside: t.around.rows.append((u.leaf, u.grad is not None))
+    return 0
 
 
 cdef Array elements_in(Tensor t) noexcept:

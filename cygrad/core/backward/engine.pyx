@@ -28,13 +28,15 @@ from cygrad.core.backward.gradients cimport (
     new_gradients, set_tensor, share_gradient, share_tensor, take_gradient, tensor_in,
 )
 from cygrad.core.backward.heap cimport pop, push
+from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.hooks cimport (
     after_leaf, after_node, before_node, has_hooks, on_outputs, outputs_of, remove_hooks,
 )
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
 from cygrad.core.graph.running cimport begin, check_stack, end
-from cygrad.core.graph.trace cimport Trace, leaf_step
+from cygrad.core.graph.around cimport is_hooked
+from cygrad.core.graph.trace cimport ADDED, OVERWRITTEN, Trace, leaf_step, refuse_trace
 from cygrad.core.backward.turn cimport Turn, run_stages
 from cygrad.core.backward.walk cimport Entry, Target, Walk, gradients_of, has_come, seen_by
 
@@ -121,7 +123,9 @@ cdef class Pass(Walk):
         """Register a contribution that has overwritten .grad or was added to it."""
         if not e.reached: self.written += 1
         e.reached = True
-        if overwrite: leaf.incomplete = False
+        if overwrite:
+            leaf.incomplete = False
+            e.replaced = True
         leaf.fresh = not leaf.incomplete and e.pending <= 1     # (1 is this contribution)
         if self.collected is not None and leaf.collected != self.collected.number:
             leaf.collected = self.collected.number
@@ -344,9 +348,31 @@ cdef class Pass(Walk):
     cdef int trace_leaves(self) except -1:
         """During a trace: when the program runs, the variables that this pass has reached are fresh from here on."""
         cdef Py_ssize_t at
+        cdef Trace t = <Trace>flags().trace
         for at in range(self.n):
             node = <Node>self.entries[at].node
-            if node.op is None and self.entries[at].reached: leaf_step(<Leaf>node, seen_by(self, <Leaf>node).fresh)
+            if node.op is not None or not self.entries[at].reached: continue
+            leaf_step(<Leaf>node, OVERWRITTEN if self.entries[at].replaced else ADDED)
+            if t.around is not None: t.around.gradients = True
+        return 0
+
+    cdef int trace_nodes(self, Trace t) except -1:
+        """During a trace that makes steps: register what the program must compare at each run. Raise RuntimeError for
+        what it would not repeat: hooks from outside, and freeing a graph from outside."""
+        cdef Py_ssize_t at
+        cdef Node node
+        for at in range(self.n):
+            node = <Node>self.entries[at].node
+            if not self.entries[at].needed: continue
+            if node.op is None:
+                if not t.has_outside(<Leaf>node): continue
+                if is_hooked(node): refuse_trace(f"a hook on a variable of shape {lay.shape_tuple(node.layout)}")
+                t.around.reach(<Leaf>node)
+            elif t.around.is_older(node):
+                if is_hooked(node): refuse_trace(f"a hook on {node.name()}, recorded outside,")
+                if self.entries[at].runs and not self.retain:
+                    refuse_trace(f"a backward pass without retain_graph=True through {node.name()}, recorded outside,")
+                t.around.nodes.append(node)
         return 0
 
     cdef int go(self, list roots, list numbers, list gradients) except -1:
@@ -360,6 +386,7 @@ cdef class Pass(Walk):
         cdef Node node
         cdef bint done = False
         self.walk(roots)
+        if f.trace != NULL and (<Trace>f.trace).around is not None: self.trace_nodes(<Trace>f.trace)
         for at in range(self.n):
             node = <Node>self.entries[at].node
             if not self.entries[at].needed or node.op is None: continue

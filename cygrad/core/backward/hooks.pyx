@@ -2,6 +2,7 @@
 hooks of a node are released with its slots, so a freed graph refers to no user object. A hook that refers to its own
 tensor makes a reference cycle, which the garbage collector finds (core/graph/cycles.pyx)."""
 
+from cygrad.core.graph.around cimport changed
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.extras cimport extras_of, give_extras
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows
@@ -153,6 +154,7 @@ class Handle:
     def remove(self):
         """Unregister the hook. A second call does nothing."""
         self._hooks.pop(self._key, None)
+        changed()
 
     def __enter__(self):
         return self
@@ -170,4 +172,5 @@ def register(Node node, str kind, hook):
     hooks = extras.hooks.setdefault(kind, {})
     key = object()                                  # (not the handle: it would make a cycle)
     hooks[key] = hook
+    if node.op is None: changed()
     return Handle(hooks, key)

@@ -20,6 +20,7 @@ cdef struct Entry:              # one node in the running pass
     uint8_t captured            # its gradient is a result
     uint8_t zero                # contributions were zeros for which no array was made (Operator.zero_derivative)
     uint8_t reached             # a leaf: this pass has written to .grad
+    uint8_t replaced            # a leaf: its first contribution has overwritten .grad
     uint8_t early               # a leaf, or a node with a kept gradient: it runs next once its gradient is complete
     uint8_t stored              # the kept gradient is stored
     uint8_t turned              # its turn has ended

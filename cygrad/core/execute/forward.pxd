@@ -4,7 +4,7 @@ from cygrad.core.execute.executor cimport Execution
 from cygrad.core.execute.operands cimport Operand
 from cygrad.core.graph.operator cimport N_INLINE, Call, Operator
 from cygrad.core.graph.tensor cimport Node, Tensor
-from cygrad.core.graph.trace cimport Step
+from cygrad.core.graph.trace cimport Step, Trace
 from cygrad.core.store.buffer cimport Buffer
 from cygrad.kernels.array cimport Array
 
@@ -19,6 +19,7 @@ cdef class ForwardStep(Step):
     cdef bint large
 
 cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1
+cdef int read_outside(Trace t, const Operand* x, int n) except -1
 cdef tuple note_inputs(Execution* e, const Operand* x)
 cdef int note_call(Execution* e, Operator op, tuple inputs, object attributes, Node node, Tensor target) except -1
 cdef int refuse_shape(Operator op) except -1

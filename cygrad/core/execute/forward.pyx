@@ -55,6 +55,15 @@ cdef int drop_frozen(const Operand* x, int n, uint64_t* wanted) except -1:
     return 0
 
 
+cdef int read_outside(Trace t, const Operand* x, int n) except -1:
+    """A recorded operation reads its operands: a program compares those from outside at each run."""
+    cdef int i
+    if t.around is None: return 0
+    for i in range(n):
+        if x[i].buffer != NULL and t.is_outside(<Tensor>x[i].tensor): t.around.read(<Tensor>x[i].tensor)
+    return 0
+
+
 cdef tuple note_inputs(Execution* e, const Operand* x):
     """For note_call(): (the inputs, whether one of them has a graph). Inputs are items or Python numbers."""
     cdef list inputs = []

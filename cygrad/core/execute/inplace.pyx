@@ -7,7 +7,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
-from cygrad.core.execute.forward cimport drop_frozen, note_call, note_inputs, trace_forward
+from cygrad.core.execute.forward cimport drop_frozen, note_call, note_inputs, read_outside, trace_forward
 from cygrad.core.execute.nans cimport FORWARD, reads_nan, refuse_nan
 from cygrad.core.execute.operands cimport (
     Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
@@ -54,6 +54,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         if op.promotes: _alive = prepare(op, x, n)
         if f.recording: wanted_inputs(x, n, &wanted)
         if f.trace != NULL and wanted: drop_frozen(x, n, &wanted)
+        if f.recording and f.trace != NULL: read_outside(<Trace>f.trace, x, n)
         if wanted: check_family(target, n_on(x, n, target))
         set_operands(&e, x, n, wanted)
         infer(&e, op)

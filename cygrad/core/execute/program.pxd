@@ -1,4 +1,5 @@
 from cygrad.core.execute.placing cimport Interval
+from cygrad.core.graph.around cimport Around
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.trace cimport Storage, Trace
 
@@ -28,6 +29,7 @@ cdef class Program:
     cdef readonly bint ran
     cdef readonly Py_ssize_t split      # begin() stops before this step
     cdef Py_ssize_t at          # the step that runs, or ran last
+    cdef Around around          # what was around f
     cdef object __weakref__
 
     cdef int build(self, Trace t) except -1

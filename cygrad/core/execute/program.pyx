@@ -8,21 +8,25 @@ cimport cython
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.placing cimport ALIGNMENT, bound, place
 from cygrad.core.execute.inplace cimport check_writable
-from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
+from cygrad.core.graph.construct cimport copy_plain, zeros_like
 from cygrad.core.graph.tensor cimport array_of, data_of, ensure_tensor, is_tracked, put_grad, ready
+from cygrad.core.interop.creation cimport fill
 from cygrad.core.graph.trace cimport (
-    CONSTANT, GRADIENT, INPUT, PREPARING, TENSOR, LeafStep, Pointer, Step, Storage, begin_trace, end_trace, on_buffer,
-    refuse_trace, virtual_tensor,
+    ASSIGNED_NONE, CONSTANT, GRADIENT, INPUT, PREPARING, REMOVED, TENSOR, ZEROED, LeafStep, Pointer, Step, Storage,
+    begin_trace, end_trace, on_buffer, refuse_trace, virtual_tensor,
 )
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport EXTERNAL, OTHER, VIRTUAL, WORKSPACE, ZEROS, Life
+from cygrad.core.store.buffer cimport (
+    EXTERNAL, OTHER, VIRTUAL, WORKSPACE, ZEROS, Buffer, Life, allocate_for, drop,
+)
 from cygrad.core.store.external cimport ranges_meet
-from cygrad.core.thread_state cimport flags
+from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
 
 import math
@@ -31,6 +35,9 @@ import numpy as np
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject*)
 
 cdef enum:
     SHOWN = 24              # operators that an error lists
@@ -104,6 +111,11 @@ cdef int fill_zeros(Tensor g) except -1:
     return 0
 
 
+cdef bint has_others(Tensor g) noexcept:
+    """Whether others than a variable and the caller refer to its .grad, or to the memory of that."""
+    return Py_REFCNT(<PyObject*>g) > 2 or g.buffer.holders > 1 or g.buffer.flags & EXTERNAL != 0
+
+
 cdef bint meet(Tensor x, Tensor y) except -1:
     """Whether the memory of two tensors overlaps."""
     cdef Array a, b
@@ -125,16 +137,20 @@ cdef class Program:
     Variables, running statistics, generators and states of solvers outside are used and changed by each run as by each
     call of f, and so are arguments that f writes to in place. f receives its arguments without a graph, also those that
     are variables. Python code in f runs once. Raises RuntimeError if f reads values or does something else that a run
-    would not repeat."""
+    would not repeat. core/graph/around lists what a run follows of what is around it; a run raises RuntimeError for the
+    rest."""
 
     @cython.embedsignature.format("c")
     def __init__(self, f, *arguments, **named):
+        cdef Flags* thread = flags()
+        cdef void* scope
         cdef Trace t
         cdef list given = []
         if self.steps is not None: raise RuntimeError("Program: __init__ was called before; make another program")
         self.inputs = []
         self.signature = [read_signature(x) for x in arguments]
         t = begin_trace(PREPARING)
+        scope, thread.scope = thread.scope, NULL              # (the program keeps what a step needs)
         t.calls, t.formulas = named.pop("_calls", None), named.pop("_formulas", False)     # (core/graph/calls.pyx)
         t.lists = t.calls is not None
         try:
@@ -147,7 +163,9 @@ cdef class Program:
             result = own_results(t, result)         # (a result may have become a .grad)
             self.build(t)
             self.places = self.place_outputs(result)
+            self.around = t.around
         finally:
+            thread.scope = scope
             end_trace(t)
 
     def __dealloc__(self):
@@ -284,7 +302,9 @@ cdef class Program:
             if isinstance(s, LeafStep):
                 number = t.storage_of[<size_t><void*>(<LeafStep>s).leaf]
                 last[number] = i
-                if not (<LeafStep>s).fresh: zeroed.setdefault(number, i)
+                if (<LeafStep>s).what == REMOVED or (<LeafStep>s).what == ASSIGNED_NONE:
+                    if number not in first: (<Storage>self.storages[number]).anew = True
+                if (<LeafStep>s).what == ZEROED: zeroed.setdefault(number, i)
             for k in range(s.n_pointers):
                 number = t.lives[s.pointers[k].life].storage if s.pointers[k].life >= 0 else s.pointers[k].storage
                 if number >= 0: first.setdefault(number, i)
@@ -296,10 +316,16 @@ cdef class Program:
     cdef int take_arena(self) except -1:
         """Allocate the arena, before the first run."""
         cdef Py_ssize_t nbytes = self.arena_bytes
+        cdef Layout* l
+        cdef Buffer* b
         if self.arena is not None: return 0
-        arena = computed(lay.dense(1, &nbytes), UINT8, WORKSPACE)
-        self.arena = arena
-        self.point(len(self.storages), (<Tensor>arena).buffer.data)
+        l = lay.dense(1, &nbytes)
+        try:
+            b = allocate_for(l, UINT8, WORKSPACE)
+            try: self.arena = on_buffer(b, l, UINT8)    # (which no memory.scope() frees)
+            finally: drop(b)
+        finally: lay.decref(l)
+        self.point(len(self.storages), self.arena.buffer.data)
         self.results = self.placed(self.places)
         return 0
 
@@ -356,8 +382,13 @@ cdef class Program:
                 s.address = NULL
                 self.point(s.number, NULL)
                 continue
-            if g is None or is_tracked(g):
+            if g is not None and s.anew and has_others(g): g = None
+            if g is None:
                 g = zeros_like(s.tensor, OTHER)
+                put_grad(s.leaf, g)
+                fill(data_of(g), g.layout.size, g.dtype, -0.0)  # (-0 + x is x, also if x is -0)
+            elif is_tracked(g):                     # it has a graph, so it must not be written to
+                g = copy_plain(g)
                 put_grad(s.leaf, g)
             ready(g)
             self.held.append(g)                     # (a step may put a GradientSlice in its place)
@@ -418,6 +449,15 @@ cdef class Program:
         changed. An error of a step has a note that lists the operators that ran."""
         return self.run_part(arguments, 0, len(self.steps))
 
+    def difference(self, resumes=False):
+        """Why a run would not do now what f does, as far as scopes of this thread, variables and solvers decide it; ""
+        if it would. `resumes`: begin() has run."""
+        return self.around.difference(resumes) or ""
+
+    def watch(self, tensors):
+        """Compare the roles of these tensors too."""
+        for x in tensors: self.around.read(x)
+
     def again(self):
         """run() on the arguments of the last run, whose memory must still be where it was."""
         return self.run_part(None, 0, len(self.steps))
@@ -434,8 +474,13 @@ cdef class Program:
     cdef object run_part(self, tuple arguments, int first, int stop):
         """Make the calls from step `first` to before step `stop`; arguments: None for those of the last run."""
         cdef Storage s
+        cdef str found
         if flags().trace != NULL: refuse_trace("run() of another program")
         if self.running: raise RuntimeError("run: this program is running already; wait for it, or make another")
+        found = self.around.difference(first > 0)
+        if found is not None:
+            raise RuntimeError(f"run: {found}, which this program does not follow; call the function itself, or make "
+                               f"another program")
         self.running = True
         self.at = -1
         self.held = []

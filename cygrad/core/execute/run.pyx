@@ -5,7 +5,9 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cygrad.core.execute.executor cimport (
     Execution, begin, compute, end, infer, place_fresh, place_view, record, set_operands,
 )
-from cygrad.core.execute.forward cimport drop_frozen, note_call, note_inputs, refuse_shape, trace_forward
+from cygrad.core.execute.forward cimport (
+    drop_frozen, note_call, note_inputs, read_outside, refuse_shape, trace_forward,
+)
 from cygrad.core.execute.nans cimport FORWARD, reads_nan, refuse_nan
 from cygrad.core.execute.operands cimport (
     Operand, convert, is_plain, plain_operand, prepare, read_operand, read_tensor, release_operands,
@@ -74,6 +76,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
             wanted_inputs(x, n, &wanted)
             if f.trace != NULL and wanted: drop_frozen(x, n, &wanted)
             if not wanted: graphless = is_graphless(x, n)
+            if f.trace != NULL: read_outside(<Trace>f.trace, x, n)
         set_operands(&e, x, n, wanted)
         if f.trace != NULL and op.data_dependent_shape: refuse_shape(op)
         infer(&e, op)

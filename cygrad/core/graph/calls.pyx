@@ -11,6 +11,8 @@ from cygrad.core.store.buffer cimport VIRTUAL
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport itemsize
 
+from cygrad.core import thread_state
+
 
 cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t, bint made, const Buffer* b):
     """The item of an array that is output `output_nr` of a node, or has none."""
@@ -38,3 +40,18 @@ cdef int note(str kind, tuple what) except -1:
     cdef list calls = calls_of(flags())
     if calls is not None: calls.append((kind, *what))
     return 0
+
+
+cdef bint in_train_mode(const Flags* f) noexcept:
+    """Whether the thread is in train mode. All that depends on the mode asks here, so that a program knows it."""
+    cdef Trace t = <Trace>f.trace if f.trace != NULL else None
+    if t is not None and t.around is not None and t.around.modes == 0: t.around.training = f.training != 0
+    return f.training
+
+
+def asked():
+    """is_training() in a program that is traced."""
+    return bool(in_train_mode(flags()))
+
+
+thread_state.asked = asked

@@ -7,7 +7,7 @@ off, each node costs one test."""
 import os
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.tensor cimport Node, slots_of
+from cygrad.core.graph.tensor cimport Node, Tensor, array_of, slots_of
 from cygrad.core.graph.slots cimport Slot, buffer_in, elements, sign_bits, was_written
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
@@ -21,20 +21,32 @@ checking = os.environ.get("CYGRAD_CHECK_SAVED", "0") not in ("", "0")
 cdef dict known = {}        # address of a slot -> (number of its node, checksum, "file:line" of the operation)
 
 
-cdef bytes checksum(Slot* s):
-    """The checksum of a slot's elements."""
+cdef bytes checksum(const Array* a):
+    """The checksum of the elements of an array."""
     import hashlib
 
-    cdef Array a = elements(s)
     cdef char strip[STRIP * 8]
     cdef Py_ssize_t start, count
     digest = hashlib.blake2b(digest_size=16)
-    if s.layout.dense: digest.update(<const char[:s.layout.size * itemsize(s.dtype)]>a.data if s.layout.size else b"")
-    for start in range(0, 0 if s.layout.dense else s.layout.size, STRIP):
-        count = min(<Py_ssize_t>STRIP, s.layout.size - start)
-        gather(strip, &a, start, count)
-        digest.update(strip[:count * itemsize(s.dtype)])
+    if a.layout.dense: digest.update(<const char[:a.layout.size * itemsize(a.dtype)]>a.data if a.layout.size else b"")
+    for start in range(0, 0 if a.layout.dense else a.layout.size, STRIP):
+        count = min(<Py_ssize_t>STRIP, a.layout.size - start)
+        gather(strip, a, start, count)
+        digest.update(strip[:count * itemsize(a.dtype)])
     return digest.digest()
+
+
+cdef bytes checksum_in(Slot* s):
+    cdef Array a = elements(s)
+    return checksum(&a)
+
+
+def checksum_of(Tensor x):
+    """The checksum of a tensor's elements; None if CYGRAD_CHECK_SAVED is off."""
+    cdef Array a
+    if not checking: return None
+    a = array_of(x)
+    return checksum(&a)
 
 
 cdef int remember(Node node) except -1:
@@ -45,7 +57,7 @@ cdef int remember(Node node) except -1:
     if flags().trace != NULL: return 0
     filename, line, _ = where()
     for k in range(node.n_slots):
-        if buffer_in(&s[k]) != NULL: known[<size_t>&s[k]] = node.seq, checksum(&s[k]), f"{filename}:{line}"
+        if buffer_in(&s[k]) != NULL: known[<size_t>&s[k]] = node.seq, checksum_in(&s[k]), f"{filename}:{line}"
     return 0
 
 
@@ -57,7 +69,7 @@ cdef int compare(Node node) except -1:
     for k in range(node.n_slots):
         if buffer_in(&s[k]) == NULL or sign_bits(&s[k]) != NULL or was_written(&s[k]): continue
         seq, then, place = known.get(<size_t>&s[k], (None, None, None))
-        if seq != node.seq or checksum(&s[k]) == then: continue
+        if seq != node.seq or checksum_in(&s[k]) == then: continue
         raise InplaceError(
             f"{node.name()} at {place} saved a tensor of shape {lay.shape_tuple(s[k].layout)} for backward, and its "
             f"memory has been written since, not through the tensor but through a NumPy array or another library that "

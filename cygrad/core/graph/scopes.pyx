@@ -118,6 +118,21 @@ cdef class scope:
         return 0
 
 
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+cdef class unscoped:
+    """`with unscoped():` no open scope frees the tensors that are made in the body, such as values of a workspace."""
+    cdef scope outer
+
+    def __enter__(self):
+        cdef Flags* f = flags()
+        self.outer = <scope>f.scope if f.scope != NULL else None
+        f.scope = NULL                              # (its reference stays counted)
+
+    def __exit__(self, *_):
+        flags().scope = <void*>self.outer if self.outer is not None else NULL
+
+
 cdef void note_made(t) noexcept:
     """Called for each new tensor while its thread has an open scope."""
     try:

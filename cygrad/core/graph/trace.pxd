@@ -12,6 +12,7 @@ plan may make a tensor from outside a variable, which other threads then record 
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from cygrad.core.graph.around cimport Around
 from cygrad.core.graph.slots cimport Slot
 from cygrad.core.graph.tensor cimport Leaf, Node, Tensor
 from cygrad.core.graph.undo cimport Twin, Undo
@@ -45,6 +46,7 @@ cdef class Storage:
     cdef int writes         # the number of steps that write to it
     cdef bint in_use        # by a pass, or by steps that do more than fill it with zeros
     cdef int last_use       # the last step that uses it, not through a life; -1: none
+    cdef bint anew          # of a GRADIENT: .grad becomes None before a step writes to it
     cdef bytes initial      # of a CONSTANT that is written: what each run begins with
     cdef char* address      # as the steps have it; NULL: not set yet
 
@@ -65,10 +67,20 @@ cdef class Step:
     cdef int run(self) except -1
 
 
+cdef enum Arrival:          # what happens to the gradient of a variable, beside its memory
+    ZEROED                  # it is zeros: not fresh, and whole
+    OVERWRITTEN             # a pass has replaced it: fresh, and whole
+    ADDED                   # a pass has added to it: fresh, unless it was incomplete
+    REMOVED                 # it becomes None: not fresh, and whole
+    ASSIGNED_NONE           # the same, but as fresh as before
+    MARKED, UNMARKED        # the program assigns to fresh_grad
+
+
 cdef class LeafStep(Step):
-    """A gradient of a variable is complete, or zeroed."""
+    """Something has happened to the gradient of a variable."""
     cdef Leaf leaf
-    cdef bint fresh, none       # none: .grad becomes None
+    cdef int what               # an Arrival
+    cdef bint none              # .grad becomes None
 
 
 cdef class Written:
@@ -110,6 +122,8 @@ cdef class Trace:
     cdef void* write                    # run_into() of core/execute/inplace.pyx, which that calls
     cdef int recording, training        # the thread's flags before
     cdef void* pack                     # the thread's saved_tensors_hooks before
+    cdef void* collector                # the thread's GradientCollector before
+    cdef Around around                  # what was around it; None: it is PLANNING
 
     cdef Life* new_life(self, size_t nbytes) except NULL
     cdef void use(self, const Buffer* b) noexcept
@@ -147,7 +161,7 @@ cdef int refuse_trace(str action) except -1
 cdef int loop_step(Flags* f, str name, void* loop, Array* a, Buffer** b, int n) except -1
 cdef int gather_step(Flags* f, str name, const Array* x, Buffer* source, Buffer* target) except -1
 cdef int zeros_step(Flags* f, Buffer* b) except -1
-cdef int leaf_step(Leaf leaf, bint fresh) except -1
+cdef int leaf_step(Leaf leaf, int what) except -1
 cdef Leaf touch_leaf(Leaf leaf)
 cdef Leaf seen_leaf(Leaf leaf)
 cdef bint is_frozen(Tensor x) except -1

@@ -224,6 +224,8 @@ cdef class Trace:
         if grad is not None: put_grad(state, self.stand_in(u, grad, Py_REFCNT(<PyObject*>grad) > 2, number))
         elif rows is not None: state.rows = self.rows_stand_in(u, rows)
         elif number >= 0: self.stand_for_none(state, number)
+        if grad is not None: u.grad = ref(state.grad)
+        if self.purpose == PREPARING: u.rows = state.rows
         return state
 
     cdef Tensor stand_in(self, Twin u, Tensor t, bint shared, int number):
@@ -347,7 +349,7 @@ cdef class Trace:
         if grad is not None and <size_t><void*>leaf in self.with_rows:
             refuse_trace("a .grad that is first a GradientSlice and then a tensor")
         if grad is None:
-            leaf_step(leaf, leaf.fresh)
+            leaf_step(leaf, ASSIGNED_NONE)          # (what it was before, an earlier step has set)
             (<LeafStep>self.steps[-1]).none = True
             return 0
         b = grad.buffer
@@ -402,7 +404,7 @@ cdef class Trace:
         for undo in self.undo:
             undo.check()
             if isinstance(undo, Twin): self.settle((<Twin>undo).state)
-        return 0
+        return 0 if self.around is None else self.around.finish()
 
 
 # ---- steps on memory -------------------------------------------------------------------------------------------------
@@ -439,12 +441,17 @@ cdef class LoopStep(Step):
 
 
 cdef class LeafStep(Step):
-    """A gradient of a variable is complete, zeroed, or set to None."""
+    """Something has happened to the gradient of a variable."""
 
     cdef int run(self) except -1:
-        if self.none: put_grad(self.leaf, None)
-        self.leaf.fresh, self.leaf.incomplete = self.fresh, False
-        if self.leaf.grad is not None: self.leaf.grad.buffer.version += 1
+        cdef Leaf leaf = self.leaf
+        if self.none: put_grad(leaf, None)
+        if self.what == ADDED: leaf.fresh = not leaf.incomplete
+        elif self.what == MARKED or self.what == UNMARKED: leaf.fresh = self.what == MARKED
+        else:
+            if self.what != ASSIGNED_NONE: leaf.fresh = self.what == OVERWRITTEN
+            leaf.incomplete = False
+        if leaf.grad is not None: leaf.grad.buffer.version += 1
         return 0
 
 
@@ -516,9 +523,10 @@ cdef int loop_step(Flags* f, str name, void* loop, Array* a, Buffer** b, int n) 
     return t.emit(s)
 
 
-cdef int leaf_step(Leaf leaf, bint fresh) except -1:
-    """The gradient of a variable is complete (fresh) or zeroed."""
+cdef int leaf_step(Leaf leaf, int what) except -1:
+    """Something happens to the gradient of a variable (an Arrival)."""
     cdef Trace t = preparing(flags())
+    cdef bint fresh = what == OVERWRITTEN or what == ADDED or what == MARKED
     cdef LeafStep s
     if t is None or not t.has_outside(leaf): return 0
     leaf = t.outside(leaf)
@@ -527,7 +535,7 @@ cdef int leaf_step(Leaf leaf, bint fresh) except -1:
     if fresh: (<Storage>t.storages[t.gradient_storage(leaf)]).in_use = True
     s = LeafStep.__new__(LeafStep)
     s.take(0, 0)
-    s.name, s.leaf, s.fresh = ".grad", leaf, fresh
+    s.name, s.leaf, s.what = ".grad", leaf, what
     return t.emit(s)
 
 
@@ -583,11 +591,14 @@ cdef Trace begin_trace(int purpose):
     t.steps, t.storages, t.storage_of, t.undo = [], [], {}, []
     t.twins, t.shared, t.written, t.positions, t.roles = {}, {}, {}, {}, {}
     t.of_none, t.empty_rows, t.with_rows, t.inside, t.early = {}, {}, set(), [], set()
-    if f.collector != NULL: t.collected = (<object>f.collector).leaves
+    if purpose == PREPARING: t.around = Around()
+    elif f.collector != NULL: t.collected = (<object>f.collector).leaves
     lock.acquire()                                  # (nothing below can fail)
     t.recording, t.training, t.pack, t.first = f.recording, f.training, f.pack, next_number()
+    t.collector = f.collector
     if t.collected is not None: t.n_collected = len(t.collected)
     f.trace, f.recording, f.values, f.pack = <void*>t, False, 0, NULL
+    if purpose == PREPARING: f.collector = NULL     # (a run does not follow the one that is open: core/graph/around)
     set_tracing(True)
     return t
 
@@ -607,7 +618,7 @@ cdef int end_trace(Trace t) except -1:
         t.twins, t.written, t.positions, t.empty_rows, t.inside = {}, {}, {}, {}, []
     finally:
         f.trace, f.values = NULL, 0
-        f.recording, f.training, f.pack = t.recording, t.training, t.pack
+        f.recording, f.training, f.pack, f.collector = t.recording, t.training, t.pack, t.collector
         set_tracing(False)
         for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)

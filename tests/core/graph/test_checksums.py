@@ -154,3 +154,37 @@ def test_right_programs_stay_right():
             for switch in ("0", "1")]
     assert said[1].returncode == 0, said[1].stderr
     assert said[0].stdout == said[1].stdout and "None" in said[0].stdout
+
+
+NETS = """
+import numpy as np
+import cygrad as cg
+from cygrad.graph import Net, Workspace
+
+a = np.ones(4)
+w = cg.asarray(a).attach_grad()
+
+def step(x):
+    with cg.record(): loss = (w * x * w).sum()
+    loss.backward()
+
+net, workspace = Net.capture(step, cg.ones(4, "float64")), Workspace()
+workspace.feed("x", np.ones(4))
+for written in (False, True):
+    workspace.forward(net)
+    if written: a[1] = 5
+    try:
+        workspace.backward(net)
+        print("passed")
+    except RuntimeError as e: print(e)
+"""
+
+
+@pytest.mark.parametrize(("switch", "last"), [
+    ("0", "passed"),
+    ("1", "Workspace.backward: 'parameter' was written after forward() of net step; call forward() again"),
+])
+def test_the_parts_of_a_net_compare_too(switch, last):
+    run = subprocess.run([sys.executable, "-c", NETS], env=os.environ | {"CYGRAD_CHECK_SAVED": switch},
+                         capture_output=True, text=True, timeout=120)
+    assert run.stderr == "" and run.stdout.splitlines() == ["passed", last]
