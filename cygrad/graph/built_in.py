@@ -11,7 +11,7 @@ from cygrad.core.execute.inplace import writes_into
 from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.planning import is_tracing, item
 from cygrad.core.graph.tensor import Tensor
-from cygrad.core.interop.creation import ones_like, zeros, zeros_like
+from cygrad.core.interop.creation import head_ones, zeros, zeros_like
 from cygrad.core.interop.numpy import asarray
 from cygrad.graph.definition import DENSE, NEGATE, PYTHON, STOP, ZERO, Operator
 from cygrad.graph.gradients import ADD_ROWS, DEDUPLICATE, MOVE, ONES, RANDOM, SOLVER, ZERO_GRAD, ZEROS, ZEROS_LIKE
@@ -127,7 +127,7 @@ def solve(inputs: list[Any], arguments: Any, objects: Any) -> Any:
 METHODS = {name: name for name in ("update", "weight_decay", "clip_grad_by_norm", "clip_grad_by_global_norm",
                                    "clip_grad_by_value", "scale_grad", "_drop_decay")}
 OPERATORS: dict[str, Callable[[list[Any], Any, Any], Any]] = {
-    ONES: lambda inputs, arguments, objects: ones_like(inputs[0]),
+    ONES: lambda inputs, arguments, objects: head_ones(inputs[0]),
     ZEROS_LIKE: lambda inputs, arguments, objects: zeros_like(inputs[0]),
     STOP: lambda inputs, arguments, objects: inputs[0].detach(),
     ZERO: lambda inputs, arguments, objects: (),

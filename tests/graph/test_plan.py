@@ -5,7 +5,7 @@ import pytest
 from model_nets import MODELS, mlp, numbers
 
 import cygrad as cg
-from cygrad.graph import Net, Plan, Workspace
+from cygrad.graph import GradientRegistry, Net, Plan, Workspace
 
 
 def one(type="square"):
@@ -126,3 +126,52 @@ def test_what_was_differentiated_is_kept():
     for name, a in numbers(shapes).items(): workspace.feed(name, a)
     workspace.run(net)
     assert {*workspace.blobs} == {*shapes, "loss", *(found[name] for name in net.param_to_grad)}
+
+
+# ---- heads of ones ---------------------------------------------------------------------------------------------------
+
+def by_capture(x):
+    w = cg.ones(x.shape, "float64").attach_grad()
+
+    def step(x):
+        with cg.record(): y = w * x
+        y.backward()
+    return Net.capture(step, x)
+
+
+def by_grad(x):
+    w = cg.ones(x.shape, "float64").attach_grad()
+
+    def step(x):
+        with cg.record(): y = cg.exp(w * x)
+        return cg.autograd.grad(y, w)
+    return Net.capture(step, x)
+
+
+def by_hand(x):
+    net = Net("hand")
+    net.exp("x", "y")
+    net.add_gradient_operators(["y"])
+    return net
+
+
+def alone(x):
+    """Its gradient operators run one by one, ones_like among them."""
+    net = Net("alone")
+    net.exp("x", "y")
+    for operator in GradientRegistry.get_backward_pass(net.operators, ["y"])[0]: net.add_operator(operator)
+    return net
+
+
+@pytest.mark.parametrize("make", [by_capture, by_grad, by_hand, alone])
+def test_a_run_takes_what_the_plan_says(make):
+    x, workspace = cg.ones(5000, "float64"), Workspace()
+    net = make(x)
+    plan = net.plan({"x": x})
+    workspace.feed("x", x)
+    for w in net.bindings.values(): w.grad.tolist()         # (zeros have no memory before)
+    before = cg.memory.stats()["live_bytes"]
+    with cg.memory.track() as track: workspace.run(net)
+    assert track.peak_bytes - before == cg.memory.stats()["live_bytes"] - before == plan.peak_bytes
+    with cg.memory.events() as log: workspace.run(net)
+    assert log == []

@@ -11,7 +11,7 @@ from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.construct cimport computed, fresh
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.trace cimport PLANNING, Trace, zeros_step
+from cygrad.core.graph.trace cimport Step, Trace, preparing, zeros_step
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
@@ -81,35 +81,63 @@ def full(shape: int | Sequence[int], value: float, dtype: npt.DTypeLike | None =
     cdef Tensor t
     if dtype is None: dtype = as_array(value, None).dtype
     t = new_dense(shape, dtype)
-    if is_real(t.dtype) and isinstance(value, (int, float)): fill(t, as_float(value, "full: value"))
+    if is_real(t.dtype) and isinstance(value, (int, float)):
+        fill(t.buffer.data, t.layout.size, t.dtype, as_float(value, "full: value"))
     else:
         with np.errstate(all="ignore"): window(t, True)[...] = value
     return finish(t, requires_grad)
 
 
-cdef void fill(Tensor t, double value) noexcept:
-    """Fill a new floating tensor with `value`."""
+cdef void fill(char* data, Py_ssize_t n, int dtype, double value) noexcept:
+    """Fill the memory of `n` floating elements with `value`."""
     cdef Py_ssize_t i
     cdef float f = <float>value
-    if t.dtype == FLOAT32:
-        for i in range(t.layout.size): (<float*>t.buffer.data)[i] = f
+    if dtype == FLOAT32:
+        for i in range(n): (<float*>data)[i] = f
     else:
-        for i in range(t.layout.size): (<double*>t.buffer.data)[i] = value
+        for i in range(n): (<double*>data)[i] = value
+
+
+cdef class FillStep(Step):
+    """Fills memory with a number."""
+    cdef char* data
+    cdef Py_ssize_t n
+    cdef int dtype
+    cdef double value
+
+    cdef int run(self) except -1:
+        fill(self.data, self.n, self.dtype, self.value)
+        return 0
 
 
 cdef Tensor head_full(Tensor y, double value):
-    """A head gradient filled with `value`, in the shape and dtype of the output `y`."""
+    """A head gradient filled with `value`, in the shape and dtype of the output `y`. A net that is captured has a
+    constant for a number that the caller gave, so that needs real memory; a program has planned memory."""
     cdef Flags* f = flags()
     cdef void* caller = f.op
+    cdef Trace trace = preparing(f)
+    cdef bint listed = f.trace != NULL and (<Trace>f.trace).lists
+    cdef FillStep s
     cdef Tensor t
-    cdef bint planned = f.trace != NULL and (<Trace>f.trace).purpose == PLANNING
     f.op = <void*>HEAD
     try:
-        t = (computed if planned else fresh)(lay.dense_like(y.layout), y.dtype, OTHER)
+        t = (fresh if listed else computed)(lay.dense_like(y.layout), y.dtype, OTHER)
     finally:
         f.op = caller
-    if not planned: fill(t, value)
+    if f.trace == NULL or listed: fill(t.buffer.data, t.layout.size, t.dtype, value)
+    elif trace is not None:
+        s = FillStep.__new__(FillStep)
+        s.take(1, 0)
+        s.name, s.data, s.n, s.dtype, s.value = HEAD + " (backward)", t.buffer.data, t.layout.size, t.dtype, value
+        s.point(trace, &s.data, t.buffer)
+        trace.emit(s)
     return t
+
+
+def head_ones(x):
+    """Ones like `x`, as backward makes them for an output."""
+    t = asarray(x)
+    return head_full(<Tensor>t, 1) if is_real((<Tensor>t).dtype) else ones_like(t)
 
 
 def ones(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = None,
