@@ -12,7 +12,8 @@ from cygrad.core.graph.tensor cimport (
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
-    EXTERNAL, OTHER, ZEROS, forget_virtual, make, make_virtual, new_virtual, set_aside, set_tracing, zeros,
+    EXTERNAL, OTHER, ZEROS, count_again, forget_virtual, make, make_virtual, new_virtual, set_aside, set_tracing,
+    zeros,
 )
 from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.kernels cimport driver
@@ -248,14 +249,17 @@ cdef class Trace:
         else:
             life = self.new_life(<size_t>b.home if empty else b.nbytes)
             life.storage = number
-            virtual = new_virtual(life, b.category)
+            if not empty: set_aside(b)              # (before the stand-in counts)
+            try: virtual = new_virtual(life, b.category)
+            except:
+                if not empty: count_again(b)
+                raise
             if number >= 0: (<Storage>self.storages[number]).lives.append(life.number)
         virtual.gradients, virtual.parameters, virtual.optimizer = max(b.gradients, 1) - 1, b.parameters, b.optimizer
         virtual.version, virtual.rewrites = b.version, b.rewrites
         fill(y, virtual, lay.incref(t.layout), t.dtype)
         if is_tracked(t): attach(y, t._node, t._output_nr)
         u.aside.append((ref(y), kept, not empty))
-        if not empty: set_aside(b)
         if number >= 0: self.storage_of[<size_t>b] = number
         if shared: self.shared[<size_t>b] = y
         return y
