@@ -129,6 +129,7 @@ def test_the_function_that_a_ufunc_is_told_to_call_computes_the_same(name):
         told += 1
         with np.errstate(all="ignore"): wanted = f(*[x.numpy() for x in xs])
         np.testing.assert_allclose(getattr(cg, advice)(*xs).numpy(), wanted, 1e-12, err_msg=f.__name__)
+    del caught
     assert told > (35 if name == "numpy" else 9)
 
 
@@ -150,6 +151,7 @@ def test_the_function_that_numpys_is_told_to_call_exists():
         for nested in (False, True):
             with pytest.raises(RuntimeError, match=rf"or call cygrad.stack\(xs\){' with each list' * nested}, which"):
                 cg.tensor([[x[0, 0], x[1, 0]]] if nested else [x[0] * 2, x[1]])
+    del caught
     for name in (*answers.NUMPY, *dir(np)):
         ours = answers.counterpart(name)
         if ours is not None: assert callable(operator.attrgetter(ours)(cg)) and name not in answers.OTHER
@@ -167,6 +169,7 @@ def test_a_module_in_code_without_a_name():
          "    def __init__(self, lr, own): super().__init__(lr)\n"
          "solver = Rate(0.5, own=3)", names)
     assert names["Own"].__init__.__module__ is None and names["y"].shape == (1, 3) and names["solver"].lr == 0.5
+    names.clear()                                   # (the functions of this code refer to it)
     bare = type("Bare", (), {})
     bare.__module__ = None
     with pytest.raises(TypeError, match="got a value of type Bare$"): cg.nn.Linear(bare(), 2)

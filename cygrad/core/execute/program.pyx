@@ -19,8 +19,9 @@ from cygrad.core.graph.tensor cimport array_of, data_of, ensure_tensor, is_track
 from cygrad.core.interop.creation cimport fill
 from cygrad.core.graph.trace cimport (
     ASSIGNED_NONE, CONSTANT, GRADIENT, INPUT, PREPARING, REMOVED, TENSOR, ZEROED, LeafStep, Pointer, Step, Storage,
-    begin_trace, end_trace, on_buffer, refuse_trace, virtual_tensor,
+    on_buffer, refuse_trace,
 )
+from cygrad.core.graph.tracing cimport begin_trace, end_trace, virtual_tensor
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
     EXTERNAL, OTHER, VIRTUAL, WORKSPACE, ZEROS, Buffer, Life, allocate_for, drop,
@@ -491,7 +492,7 @@ cdef class Program:
                 self.bind_arguments()
             else:
                 for s in self.varying:
-                    if s.kind == GRADIENT: check_gradient(s)
+                    if s.kind == GRADIENT and self.uses(s): check_gradient(s)
             if first == 0: self.restore_constants()
             self.bind_gradients()
             self.at = first

@@ -19,7 +19,7 @@ function and one trace: it raises RuntimeError, which names the difference, for 
     stype                   kept
     mode                    kept by a net that has none (net.training is None), else fixed
     recording               fixed: a run records nothing
-    default dtype           kept
+    default dtype           kept; fixed where a captured net lists a cast to it
     solver parameters       kept
     solver settings         read: learning rates, decay, t and states
     generators              read: key and counter

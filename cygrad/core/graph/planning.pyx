@@ -5,7 +5,8 @@ cimport cython
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.calls cimport tensor_item
-from cygrad.core.graph.trace cimport PLANNING, Trace, begin_trace, end_trace
+from cygrad.core.graph.trace cimport PLANNING, Trace
+from cygrad.core.graph.tracing cimport begin_trace, end_trace
 
 
 def item(Tensor t):

@@ -153,10 +153,7 @@ cdef class Trace:
     cdef int finish(self) except -1
 
 
-cdef Trace begin_trace(int purpose)
-cdef int end_trace(Trace t) except -1
 cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype)
-cdef Tensor virtual_tensor(Trace t, Layout* layout, int dtype, int kind)
 cdef int refuse_trace(str action) except -1
 cdef int loop_step(Flags* f, str name, void* loop, Array* a, Buffer** b, int n) except -1
 cdef int gather_step(Flags* f, str name, const Array* x, Buffer* source, Buffer* target) except -1

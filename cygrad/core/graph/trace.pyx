@@ -9,19 +9,15 @@ from libc.string cimport memset
 from cygrad.core.graph.tensor cimport (
     NULL_REQ, PyObject_GC_Track, attach, fill, is_tracked, next_number, put_grad, shell,
 )
-from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
-    EXTERNAL, OTHER, ZEROS, count_again, forget_virtual, make, make_virtual, new_virtual, set_aside, set_tracing,
-    zeros,
+    EXTERNAL, OTHER, ZEROS, count_again, forget_virtual, new_virtual, set_aside, zeros,
 )
 from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport UINT8, itemsize
 from cygrad.kernels.driver cimport gather
 
-import os
-from threading import Lock
 from weakref import ref
 
 cdef extern from "Python.h":
@@ -33,7 +29,6 @@ cdef enum:
 cdef driver.Loop* copy_loop = driver.find("copy")
 cdef uintptr_t FIRST_ADDRESS = <uintptr_t>1 << 55   # of virtual memory. No system maps memory there.
 cdef uintptr_t cursor = FIRST_ADDRESS
-cdef object lock = Lock()           # of the only open trace
 
 
 cdef int refuse_trace(str action) except -1:
@@ -549,7 +544,7 @@ cdef bint lists_calls() noexcept:
     return f.trace != NULL and (<Trace>f.trace).lists
 
 
-# ---- begin and end ---------------------------------------------------------------------------------------------------
+# ---- what the thread of a trace sees --------------------------------------------------------------------------------
 
 cdef Leaf touch_leaf(Leaf leaf):
     """The accumulator to change in the place of `leaf`: another one only if the thread traces."""
@@ -585,91 +580,6 @@ cdef uint32_t writes_of(const Buffer* b):
     return 0 if found is None else (<Written>found).writes
 
 
-cdef Trace begin_trace(int purpose):
-    """Open a trace in this thread and pause recording. The traced function may open record()."""
-    cdef Flags* f = flags()
-    cdef Trace t = Trace.__new__(Trace)
-    if f.trace != NULL:
-        raise RuntimeError("a program is being traced in this thread already: memory.plan and captures do not nest")
-    t.purpose, t.split = purpose, -1
-    t.steps, t.storages, t.storage_of, t.undo = [], [], {}, []
-    t.twins, t.shared, t.written, t.positions, t.roles = {}, {}, {}, {}, {}
-    t.of_none, t.empty_rows, t.with_rows, t.inside, t.early = {}, {}, set(), [], set()
-    if purpose == PREPARING: t.around = Around()
-    elif f.collector != NULL: t.collected = (<object>f.collector).leaves
-    lock.acquire()                                  # (nothing below can fail)
-    t.recording, t.training, t.pack, t.first = f.recording, f.training, f.pack, next_number()
-    t.collector = f.collector
-    if t.collected is not None: t.n_collected = len(t.collected)
-    f.trace, f.recording, f.values, f.pack = <void*>t, False, 0, NULL
-    if purpose == PREPARING: f.collector = NULL     # (a run does not follow the one that is open: core/graph/around)
-    set_tracing(True)
-    return t
-
-
-cdef int end_trace(Trace t) except -1:
-    """Close the trace. Also after an error."""
-    cdef Flags* f = flags()
-    cdef int i
-    try:
-        t.shared = {}
-        for undo in t.undo:
-            if isinstance(undo, Twin): (<Twin>undo).clear()
-        for i in range(t.n_lives):
-            if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
-        while t.undo: (<Undo>t.undo.pop()).restore()
-        if t.collected is not None: del t.collected[t.n_collected:]
-        t.twins, t.written, t.positions, t.empty_rows, t.inside = {}, {}, {}, {}, []
-    finally:
-        f.trace, f.values = NULL, 0
-        f.recording, f.training, f.pack, f.collector = t.recording, t.training, t.pack, t.collector
-        set_tracing(False)
-        for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
-            if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
-        lock.release()
-    return 0
-
-
-def _after_fork():
-    """The child of a fork has none of the traces of other threads."""
-    global lock
-    lock = Lock()
-    set_tracing(flags().trace != NULL)
-    if flags().trace != NULL: lock.acquire()
-
-
-if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
-
-
-cdef Tensor virtual_tensor(Trace t, Layout* layout, int dtype, int kind):
-    """A virtual tensor for an argument of the program. It takes over one reference to `layout`."""
-    cdef Life* life
-    cdef Tensor y = shell()
-    life = t.new_life(layout.size * itemsize(dtype))
-    fill(y, new_virtual(life, OTHER), layout, dtype)
-    life.storage = t.new_storage(kind, None, None, <size_t>life)
-    (<Storage>t.storages[life.storage]).lives.append(life.number)
-    return y
-
-
-cdef void* allocate_virtual(size_t nbytes, int category) except NULL:
-    return new_virtual((<Trace>flags().trace).new_life(nbytes), category)
-
-
-cdef int make_zeros(void* buffer, size_t nbytes) except -1:
-    """Give virtual memory to a buffer of zeros that the program made, and real memory to one from outside."""
-    cdef Flags* f = flags()
-    cdef Trace t = <Trace>f.trace
-    cdef Buffer* b = <Buffer*>buffer
-    if b.link != f.trace:
-        f.values += 1
-        try: return make(b)
-        finally: f.values -= 1
-    b.link = NULL
-    make_virtual(b, t.new_life(nbytes))
-    return zeros_step(f, b)
-
-
 cdef int zeros_step(Flags* f, Buffer* b) except -1:
     """Emit a step that fills `b` with zeros, if the thread's trace makes steps."""
     cdef Trace t = preparing(f)
@@ -681,7 +591,3 @@ cdef int zeros_step(Flags* f, Buffer* b) except -1:
     s.name, s.nbytes, s.data = "zeros", b.nbytes, b.data
     s.point(t, &s.data, b)
     return t.emit(s)
-
-
-late_bound.allocate_virtual = <allocate_virtual_t>allocate_virtual
-late_bound.make_virtual = <make_virtual_t>make_zeros

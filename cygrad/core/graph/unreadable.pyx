@@ -56,6 +56,9 @@ cdef class Unreadable(Tensor):
     def __array_ufunc__(self, *_, **__):
         refuse(self)
 
+    def __array_function__(self, *_, **__):
+        refuse(self)
+
     def __dir__(self):
         refuse(self)
 

@@ -9,6 +9,8 @@ from crafted import archive, member, npy, npz, one, reading, safetensors
 from wrong import freed
 
 import cygrad as cg
+from cygrad.core.handles import Replacing
+from cygrad.core.interop.numpy import Lease
 
 AGAIN = "; the file is damaged, or was made to look like what it is not; get it again from its source"
 F4 = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"
@@ -286,4 +288,9 @@ CASES = FILES + [
     (reading(bomb(300), ".npz"), ValueError,
      "load: <*> needs 300 MiB (314,572,800 bytes) for its tensors, but has <*>: more than 100 times its size may be a "
      "trap; pass max_bytes=\"300MiB\" if it is right"),
+    (lambda: Replacing.__new__(Replacing).__enter__(), RuntimeError,
+     "this scope is already open, or was not made for a file; make another one"),
+    (lambda: Replacing("x.npz", "save").__exit__(), RuntimeError, "this scope is not open, so it cannot be closed"),
+    (lambda: bytes(Lease()), BufferError,
+     "this Lease has no memory, because it was not made for a tensor; call numpy() of a tensor"),
 ]

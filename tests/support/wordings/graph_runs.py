@@ -5,6 +5,7 @@ from threading import Thread
 import numpy as np
 
 import cygrad as cg
+from cygrad.core.execute.program import Program
 from cygrad.graph import GradientRegistry, GradientSlice, Net, Operator, Workspace, register_gradient
 
 
@@ -36,6 +37,32 @@ def forward(make, between=lambda workspace, made: None):
         between(workspace, made)
         workspace.backward(made)
     return f
+
+
+def hooked(call):
+    """A function that calls call(net, workspace), while the variable of a captured step has a hook."""
+    def f():
+        w, workspace = cg.ones(1).attach_grad(), Workspace()
+
+        def step():
+            with cg.record(): loss = (w * 2).sum()
+            loss.backward()
+
+        made = Net.capture(step)
+        workspace.forward(made)
+        with w.register_hook(lambda g: g): call(made, workspace)
+    return f
+
+
+def followed():
+    w = cg.ones(1).attach_grad()
+
+    def step():
+        with cg.record(): loss = (w * 2).sum()
+        loss.backward()
+
+    made = Program(step)
+    with w.register_hook(lambda g: g): made.run()
 
 
 def fed_binding():
@@ -254,6 +281,12 @@ RUNS = [
      "backward() with clear_buffer=True"),
     (forward(lambda: differentiated(net()), lambda workspace, made: workspace.feed("x", -X)), RuntimeError,
      "Workspace.backward: 'x' was written after forward() of net small; call forward() again"),
+    (hooked(lambda made, workspace: workspace.backward(made)), RuntimeError,
+     "Workspace.backward: a variable of shape (1,) has a hook, which a plan of net step does not follow; call forward"
+     "() again, or use run()"),
+    (followed, RuntimeError,
+     "run: a variable of shape (1,) has a hook, which this program does not follow; call the function itself, or make "
+     "another program"),
 ]
 
 PLANS = [
@@ -273,6 +306,11 @@ PLANS = [
      "Workspace.run runs this net, and without a plan"),
     (elsewhere(lambda workspace, made: made.plan({"x": 3})), RuntimeError,
      "Net.plan: net small runs in another thread; wait for it, or plan a clone()"),
+    (hooked(lambda made, workspace: made.plan()), RuntimeError,
+     "Net.plan: a variable of shape (1,) has a hook, so eager code runs net step now, without a plan; plan before, or "
+     "after it"),
+    (hooked(lambda made, workspace: made.infer()), RuntimeError,
+     "Net.infer: a variable of shape (1,) has a hook, which is not called for virtual gradients; remove it meanwhile"),
 ]
 
 CASES = GRADIENTS + RUNS + PLANS

@@ -1,0 +1,104 @@
+"""Begins and ends traces (trace.pyx), and gives virtual memory to the buffers that are allocated meanwhile."""
+
+from cygrad.core.graph.around cimport Around
+from cygrad.core.graph.tensor cimport fill, next_number, shell
+from cygrad.core.graph.trace cimport PREPARING, Storage, Trace, zeros_step
+from cygrad.core.graph.undo cimport Twin, Undo
+from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
+from cygrad.core.store.buffer cimport OTHER, Buffer, Life, forget_virtual, make, make_virtual, new_virtual, set_tracing
+from cygrad.core.thread_state cimport Flags, flags
+from cygrad.kernels.array cimport Layout, itemsize
+
+import os
+from threading import Lock
+
+cdef object lock = Lock()           # of the only open trace
+
+
+cdef Trace begin_trace(int purpose):
+    """Open a trace in this thread and pause recording. The traced function may open record()."""
+    cdef Flags* f = flags()
+    cdef Trace t = Trace.__new__(Trace)
+    if f.trace != NULL:
+        raise RuntimeError("a program is being traced in this thread already: memory.plan and captures do not nest")
+    t.purpose, t.split = purpose, -1
+    t.steps, t.storages, t.storage_of, t.undo = [], [], {}, []
+    t.twins, t.shared, t.written, t.positions, t.roles = {}, {}, {}, {}, {}
+    t.of_none, t.empty_rows, t.with_rows, t.inside, t.early = {}, {}, set(), [], set()
+    if purpose == PREPARING: t.around = Around()
+    elif f.collector != NULL: t.collected = (<object>f.collector).leaves
+    lock.acquire()                                  # (nothing below can fail)
+    t.recording, t.training, t.pack, t.first = f.recording, f.training, f.pack, next_number()
+    t.collector = f.collector
+    if t.collected is not None: t.n_collected = len(t.collected)
+    f.trace, f.recording, f.values, f.pack = <void*>t, False, 0, NULL
+    if purpose == PREPARING: f.collector = NULL     # (a run does not follow the one that is open: core/graph/around)
+    set_tracing(True)
+    return t
+
+
+cdef int end_trace(Trace t) except -1:
+    """Close the trace. Also after an error."""
+    cdef Flags* f = flags()
+    cdef int i
+    try:
+        t.shared = {}
+        for undo in t.undo:
+            if isinstance(undo, Twin): (<Twin>undo).clear()
+        for i in range(t.n_lives):
+            if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
+        while t.undo: (<Undo>t.undo.pop()).restore()
+        if t.collected is not None: del t.collected[t.n_collected:]
+        t.twins, t.written, t.positions, t.empty_rows, t.inside = {}, {}, {}, {}, []
+    finally:
+        f.trace, f.values = NULL, 0
+        f.recording, f.training, f.pack, f.collector = t.recording, t.training, t.pack, t.collector
+        set_tracing(False)
+        for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
+            if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
+        lock.release()
+    return 0
+
+
+def _after_fork():
+    """The child of a fork has none of the traces of other threads."""
+    global lock
+    lock = Lock()
+    set_tracing(flags().trace != NULL)
+    if flags().trace != NULL: lock.acquire()
+
+
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
+
+
+cdef Tensor virtual_tensor(Trace t, Layout* layout, int dtype, int kind):
+    """A virtual tensor for an argument of the program. It takes over one reference to `layout`."""
+    cdef Life* life
+    cdef Tensor y = shell()
+    life = t.new_life(layout.size * itemsize(dtype))
+    fill(y, new_virtual(life, OTHER), layout, dtype)
+    life.storage = t.new_storage(kind, None, None, <size_t>life)
+    (<Storage>t.storages[life.storage]).lives.append(life.number)
+    return y
+
+
+cdef void* allocate_virtual(size_t nbytes, int category) except NULL:
+    return new_virtual((<Trace>flags().trace).new_life(nbytes), category)
+
+
+cdef int make_zeros(void* buffer, size_t nbytes) except -1:
+    """Give virtual memory to a buffer of zeros that the program made, and real memory to one from outside."""
+    cdef Flags* f = flags()
+    cdef Trace t = <Trace>f.trace
+    cdef Buffer* b = <Buffer*>buffer
+    if b.link != f.trace:
+        f.values += 1
+        try: return make(b)
+        finally: f.values -= 1
+    b.link = NULL
+    make_virtual(b, t.new_life(nbytes))
+    return zeros_step(f, b)
+
+
+late_bound.allocate_virtual = <allocate_virtual_t>allocate_virtual
+late_bound.make_virtual = <make_virtual_t>make_zeros
