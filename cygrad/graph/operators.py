@@ -171,7 +171,12 @@ class Operators:
         heads = [None if name is None else self.value(name) for name in names]
         self.records[id(operator)] = Record(operator, heads, (), {})
         found = self.of_wanted(operator, self.gradients(record, heads, False))
-        return tuple(part for g in found for part in ((g.indices, g.values) if isinstance(g, Rows) else (g,)))
+        made = tuple(part for g in found for part in ((g.indices, g.values) if isinstance(g, Rows) else (g,)))
+        if len(made) > len(operator.outputs):
+            inputs = ", ".join(str(of.inputs[i]) for i in targets_of(of, self.constants))
+            raise RuntimeError(f"{cut(repr(operator))} does not write the gradients of all of {inputs}: the net that made "
+                               f"it had a constant among these; give this net the same with add_constant()")
+        return made
 
     def of_wanted(self, operator: Operator, found: tuple[Any, ...]) -> tuple[Any, ...]:
         """The gradients that a gradient operator writes."""

@@ -54,6 +54,17 @@ def hooked(call):
     return f
 
 
+def without_its_constant():
+    """The operators of a net, moved to one where a constant is an input."""
+    made, other, workspace = Net("small"), Net("other"), Workspace()
+    made.add_constant(np.ones(3), "c")
+    made.mul(["x", "c"], "y")
+    made.add_gradient_operators(["y"])
+    for o in made.operators: other.add_operator(o)
+    for name in "xc": workspace.feed(name, np.ones(3))
+    workspace.run(other)
+
+
 def followed():
     w = cg.ones(1).attach_grad()
 
@@ -284,6 +295,9 @@ RUNS = [
     (hooked(lambda made, workspace: workspace.backward(made)), RuntimeError,
      "Workspace.backward: a variable of shape (1,) has a hook, which a plan of net step does not follow; call forward"
      "() again, or use run()"),
+    (without_its_constant, RuntimeError,
+     "x_grad = mul_gradient(<*>) does not write the gradients of all of x, c: the net that made it had a constant among "
+     "these; give this net the same with add_constant()"),
     (followed, RuntimeError,
      "run: a variable of shape (1,) has a hook, which this program does not follow; call the function itself, or make "
      "another program"),
