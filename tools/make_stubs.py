@@ -206,6 +206,7 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__deepcopy__": "(self, memo: Any) -> Tensor",
 }
 ENTERED = {"Scope": "Tape | None", "events": "list[_Event]", "Failing": "Failure", "assert_no_leak": "None",
+           "Replacing": "BinaryIO",
            **dict.fromkeys(("planning", "writes_into"), "None")}       # what `with` gives; of other classes Self
 SILENT = {                  # of every class, or without meaning for a type checker; 3.12 added the buffer protocol
     f"__{name}__" for name in "new doc module dict weakref qualname delitem repr str slots annotations firstlineno "
@@ -231,8 +232,8 @@ SHORT = re.compile(rf"(?<![\w.'])({'|'.join(name[1:] for name in ALIASES if name
 SOURCES = {
     "os": ["PathLike"],
     "collections.abc": ["Callable", "Iterable", "Iterator", "Mapping", "MutableMapping", "Sequence"],
-    "typing": ["Any", "Literal", "NamedTuple", "Never", "Self", "TypeAlias", "TypedDict", "TypeVar", "Unpack", "final",
-               "overload"],
+    "typing": ["Any", "BinaryIO", "Literal", "NamedTuple", "Never", "Self", "TypeAlias", "TypedDict", "TypeVar",
+               "Unpack", "final", "overload"],
     "typing_extensions": ["disjoint_base"],
 }
 

@@ -1,5 +1,5 @@
 # Written by tools/make_stubs.py; do not edit.
-from typing import Any, Self, final
+from typing import Any, BinaryIO, Self, final
 
 @final
 class Input:
@@ -21,5 +21,5 @@ class Mapped:
 @final
 class Replacing:
     def __init__(self, name: Any, who: Any) -> None: ...
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> BinaryIO: ...
     def __exit__(self, kind: object = None, value: object = None, traceback: object = None) -> None: ...

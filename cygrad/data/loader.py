@@ -261,11 +261,12 @@ def guarded(read: Callable[[int], Read | None]) -> Callable[[int], Read | None]:
     def read_or_raise(k: int) -> Read | None:
         try: return read(k)
         except (StopIteration, RuntimeError) as e:
-            if not isinstance(e, StopIteration) and not isinstance(e.__cause__, StopIteration): raise
-            args = e.args if isinstance(e, StopIteration) else e.__cause__.args
-            raise RuntimeError(f"DataLoader: the data raised StopIteration({', '.join(map(described, args))}) within a "
-                               f"sample, as next(iterator) does at the end of another iterator; catch it there, and "
-                               f"use return to end a generator") from e
+            stop = e if isinstance(e, StopIteration) else e.__cause__
+            if not isinstance(stop, StopIteration): raise
+            args = ", ".join(map(described, stop.args))
+            raise RuntimeError(f"DataLoader: the data raised StopIteration({args}) within a sample, as next(iterator) "
+                               f"does at the end of another iterator; catch it there, and use return to end a "
+                               f"generator") from e
     return read_or_raise
 
 

@@ -174,8 +174,8 @@ class Operators:
         made = tuple(part for g in found for part in ((g.indices, g.values) if isinstance(g, Rows) else (g,)))
         if len(made) > len(operator.outputs):
             inputs = ", ".join(str(of.inputs[i]) for i in targets_of(of, self.constants))
-            raise RuntimeError(f"{cut(repr(operator))} does not write the gradients of all of {inputs}: the net that made "
-                               f"it had a constant among these; give this net the same with add_constant()")
+            raise RuntimeError(f"{cut(repr(operator))} does not write the gradients of all of {inputs}: the net that "
+                               f"made it had a constant among these; give this net the same with add_constant()")
         return made
 
     def of_wanted(self, operator: Operator, found: tuple[Any, ...]) -> tuple[Any, ...]:

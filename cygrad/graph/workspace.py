@@ -356,10 +356,11 @@ class Workspace:
         if eager_only(net): return None
         inputs = {name: (x.shape, np.dtype(x.dtype).name) for name, x in values.items()}
         key = id(net), net.edits, tuple(inputs.items()), kept, split
-        known = self._programs.get(key)
+        known, programs = self._programs.get(key), list[Program]()
         if known is not None and known[0]() is net:
             if known[1] is None: return None
-            for program in known[1]:
+            programs = known[1]
+            for program in programs:
                 if not program.difference(): return program
         self._programs = {k: known for k, known in self._programs.items() if is_current(known[0](), k[1], net)}
         self._ready = {k: ready for k, ready in self._ready.items() if is_current(ready.net(), ready.edits, net)}
@@ -369,8 +370,5 @@ class Workspace:
             try: made = prepared(net, inputs, kept, split=split)
             except RuntimeError as e:
                 if not str(e).startswith(CAPTURE): raise
-        if made is None: self._programs[key] = ref(net), None
-        else:
-            programs = self._programs.setdefault(key, (ref(net), []))[1]
-            programs[:] = [*programs[1 - KEPT:], made]
+        self._programs[key] = ref(net), None if made is None else [*programs[1 - KEPT:], made]
         return made

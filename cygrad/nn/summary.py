@@ -148,7 +148,7 @@ def summarize(module: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
         with profile() as p, record(), (predict_mode if module._mode is False else train_mode)():
             inputs = tuple(x.detach().copy() if isinstance(x, Tensor) else x for x in inputs)   # which the log then has
             y = module(*inputs, **kwargs)           # the result holds the graph until the end of the scope
-            kept = kept_bytes(p._read())
+            kept = kept_bytes(p._read())    # type: ignore[attr-defined]  # the events, which no method gives
     finally:
         for handle in handles: handle.remove()
         for g, state in states: g.state = state

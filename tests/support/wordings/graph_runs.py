@@ -296,8 +296,8 @@ RUNS = [
      "Workspace.backward: a variable of shape (1,) has a hook, which a plan of net step does not follow; call forward"
      "() again, or use run()"),
     (without_its_constant, RuntimeError,
-     "x_grad = mul_gradient(<*>) does not write the gradients of all of x, c: the net that made it had a constant among "
-     "these; give this net the same with add_constant()"),
+     "x_grad = mul_gradient(<*>) does not write the gradients of all of x, c: the net that made it had a constant "
+     "among these; give this net the same with add_constant()"),
     (followed, RuntimeError,
      "run: a variable of shape (1,) has a hook, which this program does not follow; call the function itself, or make "
      "another program"),
