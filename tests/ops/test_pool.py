@@ -94,7 +94,7 @@ def test_no_part_is_an_empty_result_with_a_gradient_of_zeros(nd, kind, batch):
 
 
 def test_a_negative_number_of_parts_is_refused():
-    with pytest.raises(ValueError, match=r"^adaptive_avg_pool2d: output_size is \(-1, -1\); wanted numbers of at least"):
+    with pytest.raises(ValueError, match=r"^adaptive_avg_pool2d: output_size is \(-1, -1\); wanted numbers of at"):
         cg.adaptive_avg_pool2d(cg.ones((1, 1, 2, 2)), -1)
 
 
