@@ -154,7 +154,7 @@ cdef list settle_others(Trace t, dict parameters, list found, bint updates):
         elif state.grad is not None and not state.grad.buffer.flags & ZEROS:    # (zeroed ones are not fresh)
             t.settle(state)
             t.use_gradient(state)
-            t.before_write(p.tensor.buffer if updates else state.grad.buffer)
+            t.may_write(p.tensor.buffer if updates else state.grad.buffer)
     return absent
 
 

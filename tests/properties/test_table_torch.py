@@ -310,6 +310,8 @@ def test_agrees_with_torch(row, args, kwargs, torch):
         wanted = like(*theirs, **kwargs)
     if wanted is None:
         pytest.skip("PyTorch has no negative steps")
+    if row.name.startswith("adaptive") and wanted.numel() == 0:
+        pytest.skip("PyTorch has no backward of pooling into no parts")
     ours = [cg.tensor(a, requires_grad=is_floating(a)) if is_array(a) else a for a in args]
     with cg.record():
         y = row.tested(*ours, **kwargs)

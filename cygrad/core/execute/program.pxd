@@ -37,6 +37,7 @@ cdef class Program:
     cdef int bind(self, int number, char* address) noexcept
     cdef int point(self, int number, char* address) noexcept
     cdef int bind_arguments(self) except -1
+    cdef int check_made(self) except -1
     cdef object run_part(self, tuple arguments, int first, int stop)
     cdef int bind_gradients(self) except -1
     cdef int restore_constants(self) except -1

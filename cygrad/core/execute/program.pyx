@@ -453,10 +453,12 @@ cdef class Program:
     def difference(self, resumes=False):
         """Why a run would not do now what f does, as far as scopes of this thread, variables and solvers decide it; ""
         if it would. `resumes`: begin() has run."""
+        self.check_made()
         return self.around.difference(resumes) or ""
 
     def watch(self, tensors):
         """Compare the roles of these tensors too."""
+        self.check_made()
         for x in tensors: self.around.read(x)
 
     def again(self):
@@ -472,10 +474,16 @@ cdef class Program:
         as before. (The arguments and the tensors outside must not have changed meanwhile.)"""
         return self.run_part(None, self.split, len(self.steps))
 
+    cdef int check_made(self) except -1:
+        """Raise RuntimeError for an object whose __init__ has not run, or has raised."""
+        if self.around is None: raise RuntimeError("this Program was not made by Program(f, *tensors); make another")
+        return 0
+
     cdef object run_part(self, tuple arguments, int first, int stop):
         """Make the calls from step `first` to before step `stop`; arguments: None for those of the last run."""
         cdef Storage s
         cdef str found
+        self.check_made()
         if flags().trace != NULL: refuse_trace("run() of another program")
         if self.running: raise RuntimeError("run: this program is running already; wait for it, or make another")
         found = self.around.difference(first > 0)

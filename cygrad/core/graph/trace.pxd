@@ -147,6 +147,7 @@ cdef class Trace:
     cdef bint has_outside(self, Leaf leaf)
     cdef int constant_made(self, Tensor t) except -1
     cdef int before_write(self, Buffer* b) except -1
+    cdef int may_write(self, Buffer* b) except -1
     cdef Storage storage_of_life(self, const Buffer* b)
     cdef list changed_leaves(self)
     cdef bint is_free(self, Storage s, const Life* life)

@@ -316,12 +316,16 @@ cdef class Trace:
 
     cdef int before_write(self, Buffer* b) except -1:
         """Call this before a step that writes to a buffer is emitted."""
-        cdef Storage s
         cdef Written w
         if not b.flags & VIRTUAL:
             w = self.written_on(b)
             w.writes += 1
             w.last = next_number()
+        return self.may_write(b)
+
+    cdef int may_write(self, Buffer* b) except -1:
+        """The same before a step that writes to a buffer in some runs only, and not in the trace."""
+        cdef Storage s
         if self.purpose != PREPARING: return 0
         if b.flags & VIRTUAL: s = self.storage_of_life(b)
         else:
