@@ -36,6 +36,7 @@ function and one trace: it raises RuntimeError, which names the difference, for 
 An older graph is one that was recorded before the function ran. What is compared at each run are the scopes of the
 thread and a count of changes to all else, so a run in which nothing has changed compares a few numbers."""
 
+cimport cython
 from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport uint64_t
 
@@ -109,6 +110,8 @@ def hook_on(variables):
     return None
 
 
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
 cdef class Around:
     def __cinit__(self):
         self.tensors, self.reached, self.rows, self.nodes, self.solvers = {}, [], [], [], []

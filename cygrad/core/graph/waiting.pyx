@@ -25,7 +25,7 @@ from math import prod
 from operator import itemgetter, methodcaller
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import InplaceError
+from cygrad.core.errors import InplaceError, described
 from cygrad.core.late_bound import bind_methods
 
 cdef char nowhere                                   # a valid address; no byte of it is read
@@ -131,7 +131,8 @@ bind_methods(WaitingTensor, __new__=staticmethod(Tensor.__new__))    # which rai
 
 
 cdef Waiting waiting_of(Tensor x):
-    """What a tensor waits on."""
+    """What a tensor waits on. Raises TypeError if it does not wait."""
+    if type(x) is not WaitingTensor: raise TypeError(f"wanted a tensor that waits for its shape, got {described(x)}")
     return <Waiting><object>x.buffer.link
 
 

@@ -298,7 +298,7 @@ RUNS = [
     (without_its_constant, RuntimeError,
      "x_grad = mul_gradient(<*>) does not write the gradients of all of x, c: the net that made it had a constant "
      "among these; give this net the same with add_constant()"),
-    (lambda: Program.__new__(Program).run(), RuntimeError,
+    (lambda: Program.__new__(Program).difference(), RuntimeError,
      "this Program was not made by Program(f, *tensors); make another"),
     (followed, RuntimeError,
      "run: a variable of shape (1,) has a hook, which this program does not follow; call the function itself, or make "

@@ -4,7 +4,7 @@ import numpy as np
 
 import cygrad as cg
 from cygrad import nn
-from cygrad.core.graph.waiting import shaped
+from cygrad.core.graph.waiting import shaped, waiting
 
 
 def layer(n=2):
@@ -158,4 +158,5 @@ CASES = [
     (lambda: net().insert("0", layer()), TypeError, "Sequential.insert: the index must be an int, got '0'"),
     (lambda: net()[2], IndexError, "Sequential: index 2 is out of range for 2 modules"),
     (lambda: net()["0"], TypeError, "Sequential: the index must be an int, got '0'"),
+    (lambda: waiting(cg.ones(2)), TypeError, "wanted a tensor that waits for its shape, got <*>"),
 ]
