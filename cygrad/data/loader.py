@@ -264,6 +264,7 @@ def guarded(read: Callable[[int], Read | None]) -> Callable[[int], Read | None]:
             stop = e if isinstance(e, StopIteration) else e.__cause__
             if not isinstance(stop, StopIteration): raise
             args = ", ".join(map(described, stop.args))
+            del stop                                # (its traceback has this frame, which would be a cycle)
             raise RuntimeError(f"DataLoader: the data raised StopIteration({args}) within a sample, as next(iterator) "
                                f"does at the end of another iterator; catch it there, and use return to end a "
                                f"generator") from e
