@@ -29,8 +29,10 @@ test: $(VENV)/has-test $(VENV)/built
 ifneq ($(TESTS),)
 	$(PY) -m pytest -q $(TESTS)
 else
-	$(PY) -m pytest -q $(BESIDE) & beside=$$!; $(PY) -m pytest -q $(addprefix --ignore=,$(BESIDE)); status=$$?; \
-		wait $$beside && exit $$status
+	mkdir -p out
+	$(PY) -m pytest -q $(BESIDE) > out/beside.txt 2>&1 & beside=$$!; \
+		$(PY) -m pytest -q $(addprefix --ignore=,$(BESIDE)); status=$$?; \
+		wait $$beside || status=$$?; cat out/beside.txt; exit $$status
 endif
 
 # Builds with the other versions of Python in pyproject.toml, as far as they are found, and runs the tests, or TESTS.
