@@ -27,6 +27,7 @@ from cygrad.core.interop.creation import eye, full, zeros
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
 from cygrad.nn.factory import source
+from cygrad.nn.waiting import MAKING
 
 GAINS = {"linear": 1.0, "identity": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75,
          **{f"conv{t}{d}d": 1.0 for t in ("", "_transpose") for d in (1, 2, 3)}}
@@ -87,12 +88,15 @@ def fills(f: Callable[Arguments, Tensor]) -> Callable[Arguments, Tensor]:
     @wraps(f)
     def filled(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Tensor:
         x: Any = args[0] if args else kwargs.get("tensor")
-        if not is_waiting(x): return f(*args, **kwargs)
-        given = dict(parameters.bind(*args, **kwargs).arguments)
-        del given["tensor"]
-        outside_trace(partial(check_arguments, f, x, given, "generator" in parameters.parameters))
-        write_later(x, partial(filled, **given))
-        return x
+        if is_waiting(x):
+            with MAKING:                            # (after which another thread may have given it its shape)
+                if is_waiting(x):
+                    given = dict(parameters.bind(*args, **kwargs).arguments)
+                    del given["tensor"]
+                    outside_trace(partial(check_arguments, f, x, given, "generator" in parameters.parameters))
+                    write_later(x, partial(filled, **given))
+                    return x
+        return f(*args, **kwargs)
 
     return filled
 
@@ -103,7 +107,10 @@ def check_arguments(f, x, given, draws):
     shape, groups = waiting(x).shape, given.get("groups", 1)
     first = shape[0] if shape and shape[0] is not None else groups if isinstance(groups, int) and groups > 0 else 1
     small = zeros((first, *(1 for _ in shape[1:])) if shape else (), dtype=x.dtype)
-    f(small, **given | ({"generator": Generator(0)} if draws else {}))
+    try: f(small, **given | ({"generator": Generator(0)} if draws else {}))
+    except (TypeError, ValueError) as e:
+        text = str(shape).replace("None", "?")
+        raise type(e)(str(e).replace(str(small.shape), text)) from None
 
 
 def draw_uniform(x, bound, generator):

@@ -110,15 +110,19 @@ class Module(CallBase):
     def _register(self, registry, name, value, note):
         """Make `value` an attribute that is noted in a registry, and in no other."""
         self._check_name(name)
-        change = None
         if is_waiting(value) or self._pending and (name in self._parameters or name in self._buffers):
-            change = assignment(self, name, value)
+            with MAKING:
+                change = assignment(self, name, value)
+                self._put(registry, name, value, note)
+                if is_waiting(value): remember_place(value, self, name)
+                if change is not None: change.apply()
+        else: self._put(registry, name, value, note)
+
+    def _put(self, registry, name, value, note):
         super().__setattr__(name, value)
         for other in (self._parameters, self._buffers, self._modules):
             if other is not registry: other.pop(name, None)
         registry[name] = note
-        if is_waiting(value): remember_place(value, self, name)
-        if change is not None: change.apply()
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)

@@ -14,7 +14,7 @@ from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
 from cygrad.nn.call import kind_of
 from cygrad.nn.module import Module, join
-from cygrad.nn.waiting import Change, is_readable, is_waiting, remember_place
+from cygrad.nn.waiting import MAKING, Change, is_readable, is_waiting, remember_place
 
 MOST = 10                   # the maximum number of faults of one kind that a message lists
 BOTH = "_parameters", "_buffers"
@@ -60,6 +60,10 @@ def load(module, state, strict):
     if not hasattr(state, "items"):
         raise TypeError(f"{caller} takes a dict of names and arrays, got {described(state)}")
     values = {name: value_of(caller, name, value) for name, value in state.items()}
+    with MAKING: return write(module, caller, values, strict)
+
+
+def write(module, caller, values, strict):
     change = Change()
     targets, missing, unsized = targets_of(module, values, change)
     names = {}                                      # id of a tensor -> its names
@@ -169,6 +173,10 @@ def cast(module, dtype):
     dtype = np.dtype(read_dtype(dtype))
     if dtype.kind != "f":
         raise TypeError(f"astype: a module can be float32 or float64, got {dtype}")
+    with MAKING: replace(module, dtype)
+
+
+def replace(module, dtype):
     new = {}
     found = [(m, name, m.__dict__[name]) for m, name, _ in places(module, BOTH)]
     for _, _, x in found:

@@ -11,6 +11,7 @@ remain the same objects. What was assigned before stays, and None is what the la
 
 from __future__ import annotations
 
+from os import register_at_fork
 from threading import RLock
 from typing import Any, NamedTuple
 from weakref import ref
@@ -21,7 +22,8 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.graph.waiting import give_shapes, is_waiting, new_waiting, outside_trace, shaped, waiting
 from cygrad.core.thread_state import set_recording
 
-MAKING = RLock()            # held while a first call makes the parameters that wait for a size
+MAKING = RLock()            # held by what gives sizes to waiting tensors, and by what is done to several at once
+register_at_fork(before=MAKING.acquire, after_in_parent=MAKING.release, after_in_child=MAKING.release)
 
 
 def tensors_of(module):
@@ -156,6 +158,9 @@ def assignment(module, name, value):
     if is_waiting(value):
         if isinstance(old, Tensor) and not is_waiting(old):     # the new one gets the shape of the one that it replaces
             check_fits(waiting(value).shape, old.shape, value, module, name)
+            if not any(place() is not None for place, _ in waiting(value).places):
+                raise ValueError(f"{type(module).__name__}.{name} must be a tensor that some layer gives its values, "
+                                 f"got {described(value)}, whose layer no longer exists; keep that layer")
             change.note(Made(value, old.shape, None, module, name))
     elif module._pending:
         given = {name: x for name, x in tensors_of(module) if not is_waiting(x)} | {name: value}

@@ -89,6 +89,43 @@ def test_first_calls_in_several_threads_make_the_parameters_once():
         sys.setswitchinterval(interval)
 
 
+BESIDE = {                      # what another thread does to a waiting layer and its weight during its first call
+    "load": lambda layer, w: layer.load_state_dict({"weight": cg.full((5, 4), 2.0), "bias": cg.full((5,), 2.0)}),
+    "assign": lambda layer, w: setattr(layer, "weight", nn.Parameter(cg.full((5, 4), 2.0))),
+    "astype": lambda layer, w: layer.astype("float64"),
+    "init": lambda layer, w: nn.init.constant_(w, 2.0),
+    "init detached": lambda layer, w: nn.init.constant_(w.detach(), 2.0),
+    "fill": lambda layer, w: w.detach().fill_(2.0),
+    "freeze": lambda layer, w: layer.freeze().unfreeze(),
+    "solver": lambda layer, w: cg.optim.Adam(layer.parameters()),
+}
+
+
+@pytest.mark.parametrize("other", BESIDE)
+def test_a_first_call_beside_other_threads_is_before_or_after_what_they_do(other):
+    interval, faults = sys.getswitchinterval(), []
+    sys.setswitchinterval(1e-6)
+
+    def in_turn(start, f):
+        start.wait()
+        try: f()
+        except Exception as e: faults.append(e)
+
+    try:
+        for _ in range(150):
+            layer, start = nn.Linear(None, 5), threading.Barrier(2)
+            w = layer.weight
+            threads = [threading.Thread(target=in_turn, args=(start, f)) for f in (
+                lambda layer=layer: layer(cg.ones(2, 4)), lambda layer=layer, w=w: BESIDE[other](layer, w))]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            assert not faults and layer.weight.shape == (5, 4) and layer.in_features == 4
+            if other not in ("astype", "freeze", "solver"): assert (layer.weight.numpy() == 2).all()
+            if other == "astype": assert layer.weight.dtype == layer.bias.dtype == "float64"
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_a_value_that_cannot_be_read_is_named():
     m = nn.Linear(2, 2)
     before = m.weight.numpy().copy()

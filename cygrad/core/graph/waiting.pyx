@@ -112,6 +112,7 @@ cdef class WaitingTensor(Unreadable):
 
     def fill_(self, value):
         """Set all elements to the number `value` when the shape is known. Returns the tensor."""
+        if type(self) is not WaitingTensor: return Tensor.fill_(self, value)    # (another thread gave it its shape)
         if not isinstance(value, (int, float)): raise TypeError(f"fill_ takes a number, got {type(value).__name__}")
         if flags().recording and is_variable(self):
             raise InplaceError(f"a leaf variable, {waiting_of(self).name}, cannot be written in place while recording; "
@@ -121,6 +122,7 @@ cdef class WaitingTensor(Unreadable):
 
     def detach(self):
         """A tensor that will be on the same memory."""
+        if type(self) is not WaitingTensor: return Tensor.detach(self)
         hold(self.buffer)
         cdef Tensor t = waiting_on(self.buffer, self.dtype)
         t.detached = True

@@ -59,6 +59,9 @@ CASES = [
     (lambda: setattr(nn.Linear(None, 7), "weight", nn.Linear(None, 8).weight), ValueError,
      "Linear.weight must be (7, ?), got Linear.weight of shape (8, ?), float32, requires_grad=True, which waits for "
      "its size"),
+    (lambda: setattr(nn.Linear(4, 7), "weight", nn.Linear(None, 7).weight), ValueError,
+     "Linear.weight must be a tensor that some layer gives its values, got Linear.weight of shape (7, ?), float32, "
+     "requires_grad=True, which waits for its size, whose layer no longer exists; keep that layer"),
     (tied_of_two_shapes, ValueError,
      "Conv1d(None, 2, kernel_size=(1,), stride=(1,)).weight must be (2, 2, 1), but ConvTranspose1d(None, 2, "
      "kernel_size=(1,), stride=(1,)).weight, which is the same parameter, must be (3, 2, 1); tie parameters of one "
