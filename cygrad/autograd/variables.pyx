@@ -401,7 +401,7 @@ cpdef int clear_leaf(Leaf leaf) except -1:
             clear(leaf.grad)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
     if f.trace == NULL: return 0
-    if leaf.tensor != NULL: note("zero_grad", (<Tensor>leaf.tensor, "zeros"))
+    if leaf.tensor != NULL: note("zero_grad", ([<Tensor>leaf.tensor], "zeros", None))
     return leaf_step(leaf, ZEROED)
 
 
@@ -422,7 +422,7 @@ def remove_grad(Tensor self):
     cdef Leaf leaf = leaf_of(self)
     if leaf is None or (leaf.grad is None and leaf.rows is None and not leaf.fresh and flags().trace == NULL): return
     leaf = touch_leaf(leaf)
-    if lists_calls() and (<Trace>flags().trace).is_outside(self): note("zero_grad", (self, "removed"))
+    if lists_calls() and (<Trace>flags().trace).is_outside(self): note("zero_grad", ([self], "removed", None))
     put_grad(leaf, None)
     leaf.given, leaf.fresh, leaf.incomplete = False, False, runs(leaf.busy)
     leaf_step(leaf, REMOVED)
@@ -475,7 +475,7 @@ cdef int set_fresh(Leaf leaf, bint value, str what) except -1:
 cdef int note_assignment(Tensor x, value) except -1:
     """An assignment to x.grad in a program that becomes a net."""
     if value is not None: refuse_trace("an assignment to .grad")
-    if (<Trace>flags().trace).is_outside(x): note("zero_grad", (x, "none"))
+    if (<Trace>flags().trace).is_outside(x): note("zero_grad", ([x], "none", None))
     return 0
 
 

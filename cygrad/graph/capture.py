@@ -143,7 +143,10 @@ class Reader:
             y = Item(*call[1])
             self.add("zeros", (), (y,), {"shape": y.shape, "dtype": DTYPES[y.dtype].name})
         elif kind == "zero_grad":
-            self.add("zero_grad", (self.binding(call[1]),), (), {} if call[2] == "zeros" else {"to": call[2]})
+            variables, to, solver = call[1:]
+            arguments = {} if to == "zeros" else {"to": to}
+            if solver is not None: arguments["solver"] = self.net._object("solver", solver)
+            self.add("zero_grad", tuple(map(self.binding, variables)), (), arguments)
         elif kind == "solver": self.take_solver(*call[1:])
         elif kind == "random": self.take_random(*call[1:])
         elif kind == "running statistics":

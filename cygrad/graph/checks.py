@@ -28,7 +28,7 @@ TAKEN = {                                           # by the types that are no r
     DEDUPLICATE: Taken(("indices", "values"), (), ("op",)),
     DROPOUT: Taken(("x",), (), ("p",)),
     ZEROS: Taken((), ("shape", "dtype")),
-    ZERO_GRAD: Taken(("*variables",), (), ("to",)),
+    ZERO_GRAD: Taken(("*variables",), (), ("to", "solver")),
     MOVE: Taken(("running_mean", "running_var", "statistics"), ("factor",)),
     RANDOM: Taken((), ("law", "shape", "numbers", "dtype")),
     SOLVER: Taken(("*parameters",), ("solver", "method", "arguments")),

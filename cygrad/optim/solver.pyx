@@ -14,10 +14,11 @@ from copyreg import __newobj__
 from warnings import warn
 
 from cygrad.core.graph.around cimport changed
+from cygrad.core.graph.calls cimport calls_of, note
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
-from cygrad.core.graph.trace cimport lists_calls, refuse_trace
+from cygrad.core.graph.trace cimport Trace, lists_calls, refuse_trace
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
@@ -255,9 +256,16 @@ cdef class Solver:
         """Set every parameter's gradient to zeros, and drop a fused weight_decay() that waits for an update. update()
         skips a parameter until a backward pass has reached it again."""
         cdef Tensor x
+        cdef list calls = calls_of(flags())         # of a program that becomes a net
+        cdef Py_ssize_t n = len(calls) if calls is not None else 0
+        cdef Trace t = <Trace>flags().trace if flags().trace != NULL else None
         for p in self.parameters.values():
             x = (<Parameter>p).tensor
             if is_variable(x): x.zero_grad()        # (not if it is frozen)
+        if calls is not None:
+            del calls[n:]
+            note("zero_grad", ([(<Parameter>q).tensor for q in self.parameters.values()], "zeros", self))
+        if t is not None and t.around is not None: t.around.use_solver(self)
         if self.fuses: self._drop_decay()
 
     def _drop_decay(self):

@@ -347,6 +347,25 @@ def parameters(build):
     return seen
 
 
+@case("solver parameters", "the parameters of the solver Sgd are other ones")
+def zeroed(build):
+    a, b = variable(grad_req="add"), variable(grad_req="add")
+    solver = cg.optim.Sgd(1.0)
+    solver.set_parameters({"a": a})
+
+    def step():
+        solver.zero_grad()
+        with cg.record(): loss = (a * 2 + b).sum()
+        loss.backward()
+    run, seen = build(step), []
+    for _ in range(2):
+        run()
+        run()
+        seen.append((a.grad.item(), b.grad.item()))
+        solver.set_parameters({"b": b})
+    return seen
+
+
 @case("solver settings")
 def settings(build):
     a = variable([1.0, -2.0])
