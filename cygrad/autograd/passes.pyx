@@ -7,7 +7,7 @@ from cygrad.core.backward.engine cimport run_pass
 from cygrad.core.graph.tensor cimport Leaf, Node, Tensor, is_tracked, ready
 from cygrad.core.graph.calls cimport calls_of, tensor_item
 from cygrad.core.graph.unreadable cimport check_readable
-from cygrad.core.graph.trace cimport Trace, refuse_trace
+from cygrad.core.graph.trace cimport Trace, lists_calls, refuse_trace
 from cygrad.core.store.layout cimport same_shape
 from cygrad.core.store.buffer cimport GRAPHLESS
 from cygrad.core.thread_state cimport flags
@@ -65,6 +65,13 @@ cdef str without_graph(Tensor y):
             "computed it, unless you did: then it does not depend on a variable, and its derivative is zero")
 
 
+cdef str of_input():
+    """More advice in a capture, whose inputs cannot become variables."""
+    if not lists_calls(): return ""
+    return ("; an input of a captured function takes no gradient: capture the function that computes the output, and "
+            "call add_gradient_operators() of that net")
+
+
 def _heads(outputs, gradients, what):
     """The roots of a pass: nodes, output numbers and head gradients."""
     outputs = _listed(outputs)
@@ -85,7 +92,7 @@ def _heads(outputs, gradients, what):
         if not y.requires_grad:
             raise RuntimeError(
                 f"{what}: output {i}, of shape {y.shape}, was not recorded; compute it from a variable (attach_grad() "
-                f"or requires_grad_()) inside `with cygrad.record():`{without_graph(y)}"
+                f"or requires_grad_()) inside `with cygrad.record():`{without_graph(y)}{of_input()}"
             )
         ready(<Tensor>y)                            # (raises for one that another thread traces)
         g = head_of(y, g, i, what)

@@ -246,10 +246,11 @@ class Net(Edits):
         f; f gets them without values. `arguments` go to f as they are and are no inputs. Tensors that f uses from
         outside are bindings: each run reads and writes their memory, the .grad of variables, the states of solvers
         and generators, so training goes on in eager code or in the net. The net uses the tensors that f used when it
-        was captured: load_state_dict() writes to these, but a new Parameter in place of an old one is not seen.
-        names: names for tensors from outside. What f returns are the outputs. Python code in f runs once, and Python
-        numbers, also sizes such as x.shape[0], are constants. In record(), f is traced in train mode, and no
-        gradient flows through what it does in no_grad().
+        was captured: load_state_dict() writes to these, but a new Parameter in place of an old one is not seen. Layers
+        that wait for their sizes get them from the examples, and draw their parameters, as in a first call.
+        names: names for tensors from outside. What f returns are the outputs. Python code in f, forward hooks of
+        modules included, runs once, and Python numbers, also sizes such as x.shape[0], are constants. In record(), f is
+        traced in train mode, and no gradient flows through what it does in no_grad().
 
         A run does what f does in eager code at that moment: core/graph/around lists what it follows.
 

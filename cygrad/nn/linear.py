@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cygrad.core.errors import described
 from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nn.factory import check_features, drawing, floating, size, uniform_parameter
@@ -52,7 +53,8 @@ class Linear(Module):
 
     def _size_of(self, x):
         shape = np.shape(x)
-        if not shape: raise ValueError("Linear: x must have at least one dimension, its features; got shape ()")
+        if not shape: raise ValueError(f"Linear: x must have at least one dimension, its features; got "
+                                        f"{described(x)}")
         return shape[-1]
 
     def _size_in(self, state):

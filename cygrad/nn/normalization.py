@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import ones, zeros
 from cygrad.core.interop.numpy import asarray
@@ -310,7 +311,8 @@ class LastAxesNorm(Module):
 
     def _size_of(self, x):
         shape = np.shape(x)
-        if not shape: raise ValueError(f"{type(self).__name__}: x must have at least one dimension, got shape ()")
+        if not shape:
+            raise ValueError(f"{type(self).__name__}: x must have at least one dimension, got {described(x)}")
         return shape[-1:]
 
     def _size_in(self, state):

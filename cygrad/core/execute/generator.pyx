@@ -311,7 +311,7 @@ cdef class Generator:
     @cython.embedsignature.format("c")
     def __init__(self, seed=None):
         if preparing(flags()) is not None: refuse_trace("making a random generator")
-        self.key = int.from_bytes(os.urandom(8), "little") if seed is None else read_bits(seed, "a seed")
+        self.key = int.from_bytes(os.urandom(8), "little") if seed is None else read_bits(seed, "the seed")
         self.counter = 0
 
     @property

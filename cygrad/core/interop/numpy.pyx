@@ -234,7 +234,7 @@ def text(Tensor self):
     elif is_result(self): shown += f", grad_fn=<{self._node.name()}>"
     return f"tensor({body}{shown})"
 
-def formatted(Tensor self, spec):
+def formatted(Tensor self, str spec not None):
     return format(item(self) if self.layout.ndim == 0 and spec else text(self), spec)
 
 

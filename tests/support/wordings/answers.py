@@ -49,13 +49,13 @@ CASES = [
      "the ufunc abs (vectorized) does not take a tensor: pass x.detach().numpy() for an array without a gradient"),
     (recording(lambda x: np.where(x > 1, x, 0)), RuntimeError,
      "numpy.where of a tensor that gradients flow through, while recording: the gradients would be lost silently; use "
-     "detach() first, or pause() the recording, or call cygrad.where, which is recorded"),
+     "detach() first, or pause() the recording, or call cygrad.where, which takes tensors"),
     (recording(lambda x: np.dot(x, x)), RuntimeError,
      "numpy.dot of a tensor that gradients flow through, while recording: the gradients would be lost silently; use "
-     "detach() first, or pause() the recording, or call cygrad.matmul, which is recorded"),
+     "detach() first, or pause() the recording, or call cygrad.matmul, which takes tensors"),
     (recording(np.linalg.norm), RuntimeError,
      "numpy.linalg.norm of a tensor that gradients flow through, while recording: the gradients would be lost "
-     "silently; use detach() first, or pause() the recording, or call cygrad.linalg.norm, which is recorded"),
+     "silently; use detach() first, or pause() the recording, or call cygrad.linalg.norm, which takes tensors"),
     (recording(lambda x: np.convolve(x, x)), RuntimeError,
      "numpy.convolve of a tensor that gradients flow through, while recording: the gradients would be lost silently; "
      "use detach() first, or pause() the recording"),

@@ -113,6 +113,10 @@ def with_globals(f):
 
 
 CASES = [
+    (capture(lambda x: cg.autograd.grad(cg.sum(x), x)), RuntimeError,
+     "grad: output 0, of shape (), was not recorded; compute it from a variable (attach_grad() or requires_grad_()) "
+     "inside `with cygrad.record():`; an input of a captured function takes no gradient: capture the function that "
+     "computes the output, and call add_gradient_operators() of that net"),
     (lambda: Net.capture(3), TypeError, "Net.capture takes a function and its arguments, got 3"),
     (capture(lambda x: [x, 3]), TypeError,
      "Net.capture: a captured function returns tensors, or tuples, lists or dicts of them, or None; this one returned "

@@ -82,6 +82,8 @@ CASES = [
     (lambda: nn.init.zeros_(None), TypeError, "zeros_ fills a tensor of float32 or float64, got None"),
     (lambda: nn.init.xavier_uniform_(nn.Linear(None, 3).bias), ValueError,
      "xavier_uniform_: a tensor of shape (3,) has no fan_in and fan_out; it must have at least 2 dimensions"),
+    (lambda: nn.init.dirac_(nn.Linear(None, 3).weight), ValueError,
+     "dirac_: a weight of shape (3, ?) in 1 groups; it must be (out, in, *kernel), and groups must divide out"),
     (lambda: type("Own", (nn.Dropout,), {})(0.5, True, 1), TypeError,
      "Own takes only p by position: pass generator by name"),
     (lambda: type("Own", (nn.Linear,), {})(2, 3, wrong=1), TypeError,
@@ -101,7 +103,8 @@ CASES = [
     (lambda: nn.LayerNorm(()), ValueError, "LayerNorm: normalized_shape must have at least one size, got ()"),
     (lambda: nn.LayerNorm((3, 4), elementwise_affine=False)(ones(2, 4)), ValueError,
      "LayerNorm: x must be (..., 3, 4), got (2, 4)"),
-    (lambda: nn.RMSNorm(None)(ones()), ValueError, "RMSNorm: x must have at least one dimension, got shape ()"),
+    (lambda: nn.RMSNorm(None)(ones()), ValueError,
+     "RMSNorm: x must have at least one dimension, got a float32 tensor of shape ()"),
 
     (lambda: nn.LSTM(3, 4, proj_size=2), ValueError, "LSTM: proj_size is not supported, got 2; apply a Linear to y"),
     (lambda: nn.LSTM(3, 4, dropout=1.5), ValueError, "LSTM: dropout must be a probability from 0 to 1, got 1.5"),

@@ -5,7 +5,7 @@ from cygrad.random import Generator
 
 CASES = [
     (lambda: Generator("a"), TypeError,
-     "a seed must be an integer, got 'a'"),
+     "the seed must be an integer, got 'a'"),
     (lambda: cg.random.seed(-1), ValueError,
      "the key must be an integer from 0 to 2**64 - 1, got -1"),
     (lambda: setattr(Generator(1), "state", 3), TypeError,
