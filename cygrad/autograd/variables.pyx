@@ -374,7 +374,7 @@ cdef int clear(Tensor t) except -1:
         if not t.layout.dense: refuse_trace("zeroing a gradient that is not contiguous")
         ready(t)
         (<Trace>f.trace).before_write(t.buffer)
-        zeros_step(f, t.buffer)
+        zeros_step(f, t.buffer, t.layout.offset * itemsize(t.dtype), t.layout.size * itemsize(t.dtype))
         raise_version(f, t.buffer)
         return 0
     if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))

@@ -251,7 +251,7 @@ cdef Tensor dense_rows(GradientSlice s):
     """The dense gradient, in new memory."""
     cdef Tensor y = computed(lay.dense_like(s.layout), s.values.dtype, OTHER)
     cdef Flags* f = flags()
-    if f.trace != NULL: zeros_step(f, y.buffer)
+    if f.trace != NULL: zeros_step(f, y.buffer, 0, y.buffer.nbytes)
     else: memset(y.buffer.data, 0, y.buffer.nbytes)
     add_rows(s, y)
     return y

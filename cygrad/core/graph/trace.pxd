@@ -48,6 +48,7 @@ cdef class Storage:
     cdef int last_use       # the last step that uses it, not through a life; -1: none
     cdef bint anew          # of a GRADIENT: .grad becomes None before a step writes to it
     cdef bytes initial      # of a CONSTANT that is written: what each run begins with
+    cdef size_t start       # of a GRADIENT in a buffer that others hold: where in the buffer it begins
     cdef char* address      # as the steps have it; NULL: not set yet
 
 
@@ -158,7 +159,7 @@ cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype)
 cdef int refuse_trace(str action) except -1
 cdef int loop_step(Flags* f, str name, void* loop, Array* a, Buffer** b, int n) except -1
 cdef int gather_step(Flags* f, str name, const Array* x, Buffer* source, Buffer* target) except -1
-cdef int zeros_step(Flags* f, Buffer* b) except -1
+cdef int zeros_step(Flags* f, Buffer* b, size_t start, size_t nbytes) except -1
 cdef int leaf_step(Leaf leaf, int what) except -1
 cdef Leaf touch_leaf(Leaf leaf)
 cdef Leaf seen_leaf(Leaf leaf)

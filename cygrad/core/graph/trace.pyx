@@ -96,7 +96,9 @@ cdef class Step:
         p.life = (<Life*>b.home).number if virtual else -1
         t.use(b)
         p.storage = -1 if virtual else t.storage_on(b)
-        if not virtual: (<Storage>t.storages[p.storage]).last_use = t.clock
+        if not virtual:
+            p.offset -= (<Storage>t.storages[p.storage]).start
+            (<Storage>t.storages[p.storage]).last_use = t.clock
         self.n_pointers += 1
         return 0
 
@@ -226,8 +228,8 @@ cdef class Trace:
 
     cdef Tensor stand_in(self, Twin u, Tensor t, bint shared, int number):
         """A tensor on virtual memory for `t`, a tensor of the gradient of a variable, which is then counted as freed.
-        It is `t` itself if others hold its memory, since the program would not free that. `shared`: `t` has references
-        beside that of the gradient. `number`: of the gradient's storage, or -1."""
+        It is `t` itself if others hold its memory, since the program would not free that, or if it is a part of it.
+        `shared`: `t` has references beside that of the gradient. `number`: of the gradient's storage, or -1."""
         cdef Tensor kept = shell(), y = shell()     # (first: an allocation may let another thread run)
         cdef Buffer* b = t.buffer
         cdef Buffer* virtual
@@ -235,8 +237,10 @@ cdef class Trace:
         cdef bint empty = b.flags & ZEROS
         found = self.shared.get(<size_t>b)          # (two variables can have the same .grad)
         if found is not None: return found
-        if b.holders > 1 or b.flags & (EXTERNAL | VIRTUAL):
-            if number >= 0 and not b.flags & VIRTUAL: self.storage_of[<size_t>b] = number
+        if b.holders > 1 or b.flags & (EXTERNAL | VIRTUAL) or (number >= 0 and t.layout.offset):
+            if number >= 0 and not b.flags & VIRTUAL:
+                self.storage_of[<size_t>b] = number
+                (<Storage>self.storages[number]).start = t.layout.offset * itemsize(t.dtype)
             return t
         hold_buffer(b)                              # (until the end, so that no other buffer gets its address)
         fill(kept, b, lay.incref(lay.SCALAR), 0)
@@ -584,14 +588,14 @@ cdef uint32_t writes_of(const Buffer* b):
     return 0 if found is None else (<Written>found).writes
 
 
-cdef int zeros_step(Flags* f, Buffer* b) except -1:
-    """Emit a step that fills `b` with zeros, if the thread's trace makes steps."""
+cdef int zeros_step(Flags* f, Buffer* b, size_t start, size_t nbytes) except -1:
+    """Emit a step that fills these bytes of `b` with zeros, if the thread's trace makes steps."""
     cdef Trace t = preparing(f)
     cdef ZeroStep s
     if t is None: return 0
     s = ZeroStep.__new__(ZeroStep)
     s.take(1, 0)
     s.zeroes = True
-    s.name, s.nbytes, s.data = "zeros", b.nbytes, b.data
+    s.name, s.nbytes, s.data = "zeros", nbytes, b.data + start
     s.point(t, &s.data, b)
     return t.emit(s)

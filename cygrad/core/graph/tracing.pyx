@@ -97,7 +97,7 @@ cdef int make_zeros(void* buffer, size_t nbytes) except -1:
         finally: f.values -= 1
     b.link = NULL
     make_virtual(b, t.new_life(nbytes))
-    return zeros_step(f, b)
+    return zeros_step(f, b, 0, nbytes)
 
 
 late_bound.allocate_virtual = <allocate_virtual_t>allocate_virtual

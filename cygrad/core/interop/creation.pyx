@@ -69,7 +69,7 @@ def zeros(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = 
     t = computed(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
     f = flags()
     if f.trace != NULL:
-        zeros_step(f, t.buffer)
+        zeros_step(f, t.buffer, 0, t.buffer.nbytes)
         note("zeros", (tensor_item(t),))
     else: memset(t.buffer.data, 0, t.buffer.nbytes)
     return finish(t, requires_grad)

@@ -518,3 +518,28 @@ def test_what_is_freed_while_it_is_captured():
     x = cg.tensor([1.0, 2.0, 2.0])
     for f in (scoped, freed):
         assert Program(f, cg.ones(3)).run(x).tolist() == f(x).tolist()
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "alone"])
+@pytest.mark.parametrize("work", ["backward", "zero_grad"])
+def test_a_gradient_that_is_a_part_of_a_buffer(work, shared):
+    """A program writes to this part only, whether others hold the buffer or not."""
+    def f(x):
+        if work == "zero_grad": return x.zero_grad()
+        with cg.record(): y = (x * x).sum()
+        y.backward()
+
+    found = []
+    for program in (True, False):
+        whole = cg.arange(8.0)
+        x = cg.tensor([1.0, 2.0]).attach_grad("add")
+        x.grad = whole[3:5]
+        if not shared: del whole
+        run = Program(f_of(f, x)).run if program else f_of(f, x)
+        for _ in range(2): run()
+        found.append((x.grad.tolist(), whole.tolist() if shared else None))
+    assert found[0] == found[1]
+
+
+def f_of(f, x):
+    return lambda: f(x)
