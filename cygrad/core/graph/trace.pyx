@@ -548,8 +548,7 @@ cdef int leaf_step(Leaf leaf, int what) except -1:
 
 cdef bint lists_calls() noexcept:
     """Whether this thread traces a program that becomes a net."""
-    cdef Flags* f = flags()
-    return f.trace != NULL and (<Trace>f.trace).lists
+    return flags().trace != NULL and (<Trace>flags().trace).lists
 
 
 # ---- what the thread of a trace sees --------------------------------------------------------------------------------
