@@ -5,7 +5,8 @@ VENV ?= .venv
 TESTS ?=
 WITHOUT ?=
 QUICK ?=
-BESIDE = tests/project tests/autograd tests/comm tests/data tests/estimators tests/examples tests/graph tests/nn tests/optim tests/trainers
+BESIDE = tests/project tests/autograd tests/comm tests/data tests/estimators tests/examples tests/graph tests/nn \
+	tests/optim tests/trainers
 PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
 FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_QUICK),$(CYGRAD_LEVELS),$(CC)

@@ -119,6 +119,7 @@ class Module(CallBase):
         else: self._put(registry, name, value, note)
 
     def _put(self, registry, name, value, note):
+        """_register() without the checks."""
         super().__setattr__(name, value)
         for other in (self._parameters, self._buffers, self._modules):
             if other is not registry: other.pop(name, None)

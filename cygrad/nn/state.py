@@ -64,6 +64,7 @@ def load(module, state, strict):
 
 
 def write(module, caller, values, strict):
+    """load() of tensors, while no other thread gives sizes to layers."""
     change = Change()
     targets, missing, unsized = targets_of(module, values, change)
     names = {}                                      # id of a tensor -> its names
@@ -177,6 +178,7 @@ def cast(module, dtype):
 
 
 def replace(module, dtype):
+    """Put tensors of another dtype in the place of all floating ones, while no other thread gives sizes to layers."""
     new = {}
     found = [(m, name, m.__dict__[name]) for m, name, _ in places(module, BOTH)]
     for _, _, x in found:

@@ -74,6 +74,6 @@ def array_function(self, function, types, args, kwargs):
         if REFUSED in message: raise TypeError(of_numpy(name)) from None        # of a ufunc or method that it calls
         if LOST not in message: raise
         ours = counterpart(name)
-        recorded = f", or call cygrad.{ours}, which takes tensors" if ours else ""
+        call = f", or call cygrad.{ours}, which takes tensors" if ours else ""
         raise RuntimeError(f"numpy.{name} of a tensor that gradients flow through, while recording: {LOST}; use "
-                           f"detach() first, or pause() the recording{recorded}") from None
+                           f"detach() first, or pause() the recording{call}") from None

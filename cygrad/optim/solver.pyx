@@ -264,7 +264,7 @@ cdef class Solver:
             if is_variable(x): x.zero_grad()        # (not if it is frozen)
         if calls is not None:
             del calls[n:]
-            note("zero_grad", ([(<Parameter>q).tensor for q in self.parameters.values()], "zeros", self))
+            note("zero_grad", ([x for x in self.get_parameters().values() if is_variable(x)], "zeros", self))
         if t is not None and t.around is not None: t.around.use_solver(self)
         if self.fuses: self._drop_decay()
 

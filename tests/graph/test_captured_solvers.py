@@ -327,3 +327,21 @@ def test_values_that_the_function_gives_are_no_values_of_tensors(f):
     workspace.feed("x", x)
     workspace.run(net)
     assert workspace.fetch(net.outputs[0]).tolist() == f(cg.tensor(x)).tolist()
+
+
+def test_a_frozen_parameter_is_no_part_of_a_captured_zero_grad():
+    a, b = cg.ones(3).attach_grad("add"), cg.ones(3).attach_grad("add")
+    solver = cg.optim.Sgd(0.1)
+    solver.set_parameters({"a": a, "b": b})
+    b.drop_grad()
+
+    def step():
+        solver.zero_grad()
+        recorded(lambda: a.sum()).backward()
+
+    net, workspace = Net.capture(step), Workspace()
+    assert [id(x) for x in net.bindings.values()] == [id(a)]
+    workspace.run(net)
+    b.attach_grad("add")                            # (its role is not the net's)
+    workspace.run(net)
+    assert a.grad.tolist() == [1.0, 1.0, 1.0]

@@ -52,7 +52,7 @@ cdef tuple read_signature(x):
     """(shape, dtype) of an argument, which is a pair of these or data."""
     cdef Tensor t
     if type(x) is tuple and len(x) == 2 and isinstance(x[0], (tuple, list)) and isinstance(x[1], (str, type, np.dtype)):
-        l = lay.from_shape(tuple(x[0]))                    # (it checks the shape)
+        l = lay.from_shape(tuple(x[0]))             # (it checks the shape)
         try: return lay.shape_tuple(l), DTYPES[dtype_number(x[1])]
         finally: lay.decref(l)
     t = ensure_tensor(x)

@@ -48,7 +48,7 @@ cdef class Storage:
     cdef int last_use       # the last step that uses it, not through a life; -1: none
     cdef bint anew          # of a GRADIENT: .grad becomes None before a step writes to it
     cdef bytes initial      # of a CONSTANT that is written: what each run begins with
-    cdef size_t start       # of a GRADIENT in a buffer that others hold: where in the buffer it begins
+    cdef size_t start       # of a GRADIENT that is a part of a buffer: the byte at which it begins
     cdef char* address      # as the steps have it; NULL: not set yet
 
 
