@@ -5,7 +5,7 @@ VENV ?= .venv
 TESTS ?=
 WITHOUT ?=
 QUICK ?=
-BESIDE = tests/project tests/autograd tests/comm tests/data tests/estimators tests/examples tests/graph tests/nn \
+BESIDE = tests/project tests/autograd tests/comm tests/data tests/estimators tests/examples tests/nets tests/nn \
 	tests/optim tests/trainers
 PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py

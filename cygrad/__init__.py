@@ -41,7 +41,7 @@ uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
 # loaded at first use
-_packages = "comm", "data", "estimators", "graph", "io", "linalg", "nn", "optim", "trainers"
+_packages = "comm", "data", "estimators", "graph", "io", "linalg", "nets", "nn", "optim", "trainers"
 _late = {"load": ("io", "load"), "save": ("io", "save")}    # public name -> (module, function), loaded at first use
 for _row in ops.TABLE:
     for _name in (_row.name, *_row.aliases) if _row.public else ():

@@ -233,6 +233,7 @@ from cygrad.ops.summaries import nanmean as nanmean
 from cygrad.ops.summaries import nansum as nansum
 from cygrad.ops.elementwise import neg as neg
 from cygrad.ops.elementwise import neg as negative
+from cygrad import nets as nets
 from cygrad.ops.entropy import nll_loss as nll
 from cygrad.ops.entropy import nll_loss as nll_loss
 from cygrad import nn as nn

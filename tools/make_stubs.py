@@ -462,7 +462,7 @@ def front():
 
 
 CLASSES = {}
-INLINE = ("cygrad.nn.", "cygrad.graph.", "cygrad.io.", "cygrad.comm.", "cygrad.data.", "cygrad.trainers.",
+INLINE = ("cygrad.nn.", "cygrad.nets.", "cygrad.io.", "cygrad.comm.", "cygrad.data.", "cygrad.trainers.",
           "cygrad.estimators.", "cygrad.testing.nets",
           "cygrad.optim.groups", "cygrad.optim.schedule")
 # beginnings of the names of Python modules whose types are in their source
@@ -471,7 +471,7 @@ INLINE = ("cygrad.nn.", "cygrad.graph.", "cygrad.io.", "cygrad.comm.", "cygrad.d
 def main():
     modules = surface.modules()
     for name, module in modules.items():
-        if name.startswith("cygrad.graph."): continue       # whose Operator and GradientSlice are those of nets
+        if name.startswith("cygrad.nets."): continue        # whose Operator and GradientSlice are those of nets
         CLASSES.update({n: name for n, v in surface.own(module).items() if inspect.isclass(v) and v.__module__ == name})
     packages = surface.public_packages()
     classes = {known.partition(".")[0] for known in RESULTS}
@@ -479,6 +479,9 @@ def main():
     shown |= {id(v) for m in modules.values() for n, v in surface.own(m).items() if n in classes and inspect.isclass(v)}
     files, errors = {}, []
     for name, module in modules.items():
+        if name != module.__name__:                         # another name of that module
+            files[surface.ROOT.joinpath(*name.split(".")).with_suffix(".pyi")] = f"from {module.__name__} import *\n"
+            continue
         if name == "cygrad" or name.startswith(INLINE) and not surface.is_compiled(module): continue
         made = [v for v in surface.own(module).values() if inspect.isclass(v) or surface.is_function(v)]
         if not (surface.is_compiled(module) or module in packages or any(id(v) in shown for v in made)): continue

@@ -21,7 +21,8 @@ if Path(cygrad.__file__).resolve().parent.parent != ROOT:
 
 
 def modules():
-    """Every module of the package by name, except for the demo, which is a program with its own requirements."""
+    """Every module of the package by name, except for the demo, which is a program with its own requirements. The name
+    cygrad.graph stands for cygrad.nets here too."""
     sources = [*(ROOT / "cygrad").rglob("*.py"), *(ROOT / "cygrad").rglob("*.pyx")]
     names = {".".join(s.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for s in sources}
     names = {name for name in names if "._" not in name and not f"{name}.".startswith("cygrad.demo.")}
@@ -68,7 +69,7 @@ def own(module):
 
 def public_packages():
     """cygrad itself and its public packages."""
-    return [cygrad, *(value for value in public(cygrad).values() if inspect.ismodule(value))]
+    return [cygrad, *{id(value): value for value in public(cygrad).values() if inspect.ismodule(value)}.values()]
 
 
 def text(value):

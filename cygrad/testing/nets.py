@@ -15,7 +15,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
 
 if TYPE_CHECKING:
-    from cygrad.graph import Net, Operator
+    from cygrad.nets import Net, Operator
 
 Values = dict[str, np.ndarray[Any, Any]]
 REFUSED = "solver", "zero_grad"     # types of operators that change what is outside
@@ -114,7 +114,7 @@ def check_gradients(net: "Net | Operator", inputs: Mapping[str, Any], outputs: s
     Raises AssertionError with the blob, the element and both numbers if a gradient is wrong; ValueError or TypeError
     for unknown blobs, missing values and an eps that is not positive; RuntimeError if no output depends on an input,
     and for a net that updates parameters or writes to the .grad of variables."""
-    from cygrad.graph import Net, Operator
+    from cygrad.nets import Net, Operator
 
     who = "check_gradients"
     if isinstance(net, Operator): net = net_of(net)
@@ -134,7 +134,7 @@ def check_gradients(net: "Net | Operator", inputs: Mapping[str, Any], outputs: s
 
 def net_of(operator: "Operator") -> "Net":
     """A net of one operator."""
-    from cygrad.graph import Net
+    from cygrad.nets import Net
 
     net = Net(operator.type)
     net.add_operator(operator)
@@ -151,7 +151,7 @@ class Checked:
     who = "check_gradients"
 
     def __init__(self, net: "Net", given: Values, restore: Callable[[], None]):
-        from cygrad.graph import Workspace
+        from cygrad.nets import Workspace
 
         self.net, self.restore, self.workspace = net, restore, Workspace()
         self.forward = self.copied()
@@ -287,7 +287,7 @@ def compare_nets(nets: Sequence[Any], inputs: Mapping[str, Any], outputs: Sequen
 
     Raises AssertionError with the output, the element and both numbers where a net differs from the first one;
     TypeError or ValueError for arguments that do not fit."""
-    from cygrad.graph import Net
+    from cygrad.nets import Net
 
     who = "compare_nets"
     if not isinstance(nets, (list, tuple)) or len(nets) < 2:
@@ -339,7 +339,7 @@ def output_lists(nets: Sequence[Any], outputs: Any) -> list[list[str]]:
 def run_net(net: Any, given: Values, names: list[str], wanted: list[str], seed: int,
             restore: Callable[[], None]) -> list[Any]:
     """The outputs of a net, then the gradients of `wanted`."""
-    from cygrad.graph import Workspace
+    from cygrad.nets import Workspace
 
     who, workspace = "compare_nets", Workspace()
     clone: Any = net.clone()

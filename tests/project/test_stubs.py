@@ -86,7 +86,7 @@ SCOPES = {                  # scopes, with the type of x in `with SCOPE as x`, a
     "cg.testing.fail_allocation(1)": "cygrad.testing.scopes.Failure",
     "cg.testing.assert_no_leak()": "None",
     "cg.nn.ReLU().register_forward_hook(print)": "cygrad.nn.module.HookHandle",
-    "cg.graph.Workspace().immediate()": "cygrad.graph.immediate.Immediate",
+    "cg.graph.Workspace().immediate()": "cygrad.nets.immediate.Immediate",
     "cg.comm.Communicator().all_reduce_callback([w], 1024)": "cygrad.comm.overlap.AllReduceScope",
 }
 
@@ -188,7 +188,7 @@ def surface(monkeypatch):
 # Classes that users do not create: most exceptions, and the bases that refuse to be called.
 NOT_CREATED = {
     "cygrad.GraphFreedError", "cygrad.InplaceError", "cygrad.PrecisionWarning", "cygrad.linalg.LinAlgError",
-    "cygrad.Tensor", "cygrad.autograd.Function", "cygrad.graph.Blob",
+    "cygrad.Tensor", "cygrad.autograd.Function", "cygrad.nets.Blob",
 }
 
 

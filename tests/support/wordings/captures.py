@@ -4,7 +4,7 @@ import numpy as np
 
 import cygrad as cg
 from cygrad.graph import Net, Operator, Workspace, register_gradient
-from cygrad.graph.capture import Reader
+from cygrad.nets.capture import Reader
 from cygrad.ops import ROWS
 from cygrad.ops.running import move_statistics
 from cygrad.testing import check_gradients, compare_nets

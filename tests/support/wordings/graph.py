@@ -11,7 +11,7 @@ from crafted import safetensors
 
 import cygrad as cg
 from cygrad.graph import GradientSlice, Net, Operator
-from cygrad.graph.files import decode, distinct, unknown
+from cygrad.nets.files import decode, distinct, unknown
 
 AGAIN = "; the file is damaged, or was made to look like what it is not; get it again from its source"
 NAME = "must have from 1 to 1,000 characters, no control characters and no space at its ends"
@@ -234,14 +234,14 @@ SAVING = [
     (lambda: Net.load("n"), ValueError, "Net.load: the path of a net must end with .safetensors, got 'n'"),
     (lambda: python_net().save(path()), ValueError,
      "Net.save: operator 2 (python) calls abs, and a file holds no functions; save a net without it"),
-    (patched("cygrad.graph.files.MOST", 9, lambda: net().save(path())), ValueError,
+    (patched("cygrad.nets.files.MOST", 9, lambda: net().save(path())), ValueError,
      "Net.save: the definitions of a net take at most 16,000,000 characters and 9 values, got 3<*> and about <*>; save "
      "several nets"),
     (changed("shapes", {"x": 3}, lambda n: n.save(path())), ValueError,
      "Net.save: shapes must have (shape, name of the dtype) for each blob, got 3 for 'x'"),
     (changed("shapes", {"x": ((2,), "float16")}, lambda n: n.save(path())), ValueError,
      "Net.save: shapes must have (shape, name of the dtype) for each blob, got ((2,), 'float16') for 'x'"),
-    (patched("cygrad.graph.files.saving.read", lambda *_: {"other": None}, lambda: Net.load(saved())), ValueError,
+    (patched("cygrad.nets.files.saving.read", lambda *_: {"other": None}, lambda: Net.load(saved())), ValueError,
      "Net.load: <*> changed while it was read; load it when nothing writes it"),
     (lambda: decode(float("inf")), ValueError,
      "a number must be finite; others are written as {\"float\": \"inf\"}"),

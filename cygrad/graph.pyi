@@ -1,0 +1,1 @@
+from cygrad.nets import *

@@ -1,0 +1,73 @@
+"""What operators of a known type take: their inputs and arguments are checked when they are added to a net."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cygrad.core.errors import cut, described
+from cygrad.nets.definition import DENSE, NEGATE, PYTHON, STOP, ZERO, Operator, shown_name
+from cygrad.nets.gradients import (
+    ADD_ROWS, DEDUPLICATE, MOVE, ONES, RANDOM, SOLVER, ZERO_GRAD, ZEROS, ZEROS_LIKE,
+)
+from cygrad.nets.versions import DROPOUT
+from cygrad.ops.calls import arguments_taken, fits, in_words, operand_names, operands
+from cygrad.ops.table import ROWS
+
+
+class Taken(NamedTuple):
+    """What the operators of a type take: operands as in ops/calls.py, the arguments that they need, and the others;
+    None for any."""
+
+    operands: tuple[str, ...]
+    needed: tuple[str, ...] = ()
+    others: tuple[str, ...] | None = ()
+
+
+TAKEN = {                                           # by the types that are no rows of the table
+    **dict.fromkeys((STOP, ZERO, NEGATE, DENSE, ONES, ZEROS_LIKE), Taken(("x",))),
+    ADD_ROWS: Taken(("x", "y", "z")),               # a dense gradient, and the indices and values of a sparse one
+    DEDUPLICATE: Taken(("indices", "values"), (), ("op",)),
+    DROPOUT: Taken(("x",), (), ("p",)),
+    ZEROS: Taken((), ("shape", "dtype")),
+    ZERO_GRAD: Taken(("*variables",), (), ("to", "solver")),
+    MOVE: Taken(("running_mean", "running_var", "statistics"), ("factor",)),
+    RANDOM: Taken((), ("law", "shape", "numbers", "dtype")),
+    SOLVER: Taken(("*parameters",), ("solver", "method", "arguments")),
+}
+OWN = {"inplace", "recorded", "generator"}          # arguments that a net has, and no row
+
+
+def check_operator(operator: Operator, who: str) -> None:
+    """Raise ValueError for another number of inputs than the type of an operator takes, and TypeError for other
+    arguments. A gradient operator, and one of an unknown type, can have any."""
+    kind = operator.type
+    if operator.is_gradient or operator.of is not None or kind == PYTHON: return
+    if kind in TAKEN: taken = TAKEN[kind]
+    elif kind in ROWS: taken = Taken(operands(kind), *arguments_taken(kind))
+    else: return
+    check_inputs(operator, taken, who)
+    for name in operator.arguments:
+        if name in OWN or name in taken.needed or taken.others is None or name in taken.others: continue
+        names = [n.strip("?*[]") for n in taken.operands]
+        advice = f"it is an input, so pass it in the list of inputs: {shown(names)}" if name in names else \
+            f"its arguments are {shown((*taken.needed, *taken.others))}"
+        raise TypeError(f"{who}: {kind} has no argument {described(name)}; {advice}")
+    for name in taken.needed:
+        if name not in operator.arguments and not (name == "seed" and "generator" in operator.arguments):
+            raise TypeError(f"{who}: {kind}: the argument {name!r} is missing; pass it by keyword")
+
+
+def check_inputs(operator: Operator, taken: Taken, who: str) -> None:
+    kind, inputs, words = operator.type, operator.inputs, in_words(taken.operands)
+    if not fits(taken.operands, len(inputs)):
+        got = cut(shown([shown_name(name) for name in inputs]))
+        raise ValueError(f"{who}: {kind} takes the inputs {shown(words)}; got {len(inputs)} "
+                         f"input{'s' * (len(inputs) != 1)}: {got}; pass those that it takes in one list, and its other "
+                         f"arguments by keyword")
+    for name, blob in zip(operand_names(taken.operands, len(inputs)), inputs, strict=True):
+        if blob is None and f"{name}?" not in taken.operands:
+            raise ValueError(f"{who}: {kind} takes the inputs {shown(words)}; got None for {name}; pass a blob or a "
+                             f"number")
+
+
+def shown(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,371 @@
+"""Nets in .safetensors files. The tensors of the file are the constants of the net; its metadata has the format, its
+version and, as JSON, everything else. Reading checks all of that before it makes anything, and runs nothing."""
+
+import json
+import math
+import os
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cygrad.core.errors import cut, described
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.handles import Input
+from cygrad.core.paths import file_path
+from cygrad.nets.definition import (
+    MAX_DEPTH, PYTHON, Blob, Operator, check_integer, check_name, function_name, shown_name,
+)
+from cygrad.nets.gradients import Pass, backward_pass, find, gradient_names
+from cygrad.io import safetensors, saving
+from cygrad.io.entries import NAMES as DTYPE_NAMES
+from cygrad.io.files import AGAIN
+
+if TYPE_CHECKING:
+    from cygrad.nets.net import Net
+
+FORMAT, VERSION = "cygrad.graph", "1"
+LONGEST = 16_000_000        # characters of the JSON text
+MOST = 1_000_000            # commas and brackets in it, which bound the objects that Python makes of it
+NET = ("name", "training", "inputs", "outputs", "constants", "shapes", "operators", "passes")
+PASS = ("first", "skip", "ys", "frozen", "own")     # own: whether they are the gradients of the net
+INFINITE, SLICE, ELLIPSIS = '{"float": "inf"}', '{"slice": [start, stop, step]}', '{"ellipsis": true}'
+OPERATOR = ("type", "inputs", "outputs", "arguments", "name", "is_gradient", "of")
+
+
+# ---- arguments as JSON -----------------------------------------------------------------------------------------------
+
+def encode(value: Any) -> Any:
+    """The value of an argument as JSON has it. A tuple is a list, a float that is not finite {"float": "inf"}, a slice
+    {"slice": [start, stop, step]}, and Ellipsis {"ellipsis": true}."""
+    if isinstance(value, float) and not math.isfinite(value): return {"float": repr(value)}
+    if isinstance(value, slice): return {"slice": [value.start, value.stop, value.step]}
+    if value is Ellipsis: return {"ellipsis": True}
+    if isinstance(value, tuple): return [*map(encode, value)]
+    return value
+
+
+def decode(found: Any, depth: int = 0) -> Any:
+    """The value that `encode` wrote. Raises ValueError for anything that it does not write."""
+    if found is None or isinstance(found, bool | str): return found
+    if isinstance(found, int): return check_integer(found, "an int")
+    if isinstance(found, float):
+        if math.isfinite(found): return found
+        raise ValueError(f"a number must be finite; others are written as {INFINITE}")
+    if isinstance(found, list):
+        if depth == MAX_DEPTH: raise ValueError(f"at most {MAX_DEPTH} lists can be inside each other")
+        return tuple(decode(v, depth + 1) for v in found)
+    if found == {"ellipsis": True} and found["ellipsis"] is True: return Ellipsis
+    text, parts = (found.get(key) if len(found) == 1 else None for key in ("float", "slice"))
+    if text in ("inf", "-inf", "nan"): return float(text)
+    if isinstance(parts, list) and len(parts) == 3 and all(p is None or type(p) is int for p in parts):
+        return slice(*(None if p is None else check_integer(p, "an int of a slice") for p in parts))
+    raise ValueError(f"an object must be {INFINITE}, {SLICE} or {ELLIPSIS}, got one with the keys "
+                     f"{described([*found])}")
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+def check_suffix(path: Any, who: str) -> str:
+    """The name of a file that ends with .safetensors."""
+    name = file_path(path, who, "net.safetensors")
+    if os.path.splitext(name)[1].lower() != ".safetensors":
+        raise ValueError(f"{who}: the path of a net must end with .safetensors, got {cut(repr(name))}")
+    return name
+
+
+def save(net: "Net", path: Any) -> None:
+    """As Net.save."""
+    name = check_suffix(path, "Net.save")
+    for k, operator in enumerate(net.operators):
+        if operator.function is not None:
+            raise ValueError(f"Net.save: operator {k} ({PYTHON}) calls {function_name(operator.function[0])}, and a "
+                             f"file holds no functions; save a net without it")
+    text = json.dumps(described_net(net), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if len(text) > LONGEST or structure(text) > MOST:
+        raise ValueError(f"Net.save: the definitions of a net take at most {LONGEST:,} characters and {MOST:,} values, "
+                         f"got {len(text):,} and about {structure(text):,}; save several nets")
+    tensors = {key: value for key, value in net.constants.items() if isinstance(value, Tensor)}
+    saving.write(name, tensors, {"format": FORMAT, "version": VERSION, "net": text}, "Net.save")
+
+
+def described_net(net: "Net") -> dict[str, Any]:
+    """The definitions of a net as JSON has them."""
+    constants = [{"name": key} if isinstance(value, Tensor) else {"name": key, "value": encode(value)}
+                 for key, value in net.constants.items()]
+    places = {id(o): k for k, o in enumerate(net.operators)}
+    operators = [{"type": o.type, "inputs": o.inputs, "outputs": o.outputs,
+                  "arguments": {key: encode(value) for key, value in o.arguments.items()},
+                  "name": o.name, "is_gradient": o.is_gradient, "of": places.get(id(o.of))} for o in net.operators]
+    passes = [{"first": k, "skip": k - len(p.forward), "ys": {name: head for (name, _), head in p.heads},
+               "frozen": sorted(map(str, p.frozen)), "own": p.gradients == net._gradients}
+              for p in net.passes if (k := find(net.operators, p)) is not None]
+    return {"name": net.name, "training": net.training, "inputs": inputs_of(net), "outputs": net._outputs,
+            "constants": constants, "shapes": read_shapes(net), "operators": operators, "passes": passes}
+
+
+def inputs_of(net: "Net") -> list[str]:
+    """The inputs of a net in a file: also the blobs that stand for tensors from outside, of which a file knows only the
+    names."""
+    found: dict[str, None] = {}
+    written: set[str] = set()
+    for operator in net.operators:
+        found |= dict.fromkeys(str(name) for name in operator.inputs if name is not None and name not in written)
+        written |= {str(name) for name in operator.outputs}
+    return [name for name in found if name not in net.constants]
+
+
+def read_shapes(net: "Net") -> dict[str, Any]:
+    """The shapes of the blobs that the net has."""
+    found = {}
+    blobs = {name for o in net.operators for name in (*o.inputs, *o.outputs)} | {*net.constants}
+    for name, known in net.shapes.items():
+        if name not in blobs: continue
+        try:
+            sizes, dtype = [n.__index__() for n in known[0]], str(known[1])
+        except (AttributeError, IndexError, KeyError, TypeError):
+            raise ValueError(f"Net.save: shapes must have (shape, name of the dtype) for each blob, got "
+                             f"{described(known)} for {described(str(name))}") from None
+        if dtype not in DTYPE_NAMES or not all(0 <= n < 1 << 63 for n in sizes):
+            raise ValueError(f"Net.save: shapes must have (shape, name of the dtype) for each blob, got "
+                             f"{described(known)} for {described(str(name))}")
+        found[name] = [sizes, dtype]
+    return found
+
+
+def structure(text: str) -> int:
+    """About how many values a JSON text has: commas and opening brackets, also those in strings."""
+    return text.count(",") + text.count("[") + text.count("{")
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+def load(path: Any) -> "Net":
+    """As Net.load."""
+    who = "Net.load"
+    name = check_suffix(path, who)
+    with Input(name, who) as file:
+        metadata = safetensors.read_metadata(file)
+        entries = [e.name for e in safetensors.read_entries(file)]
+    reader = Reader(f"{who}: {cut(repr(name))}")
+    reader.read(parsed(metadata, reader), entries)
+    tensors = saving.read(name, who)
+    if tensors.keys() != {*entries}:
+        raise ValueError(f"{who}: {cut(repr(name))} changed while it was read; load it when nothing writes it")
+    return reader.made(tensors)
+
+
+def parsed(metadata: dict[str, str], reader: "Reader") -> Any:
+    """The JSON of the metadata, as Python has it."""
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"{reader.at} is not a net: its metadata must have \"format\": {FORMAT!r}, got "
+                         f"{described(metadata.get('format'))}; load tensors with cygrad.load")
+    if metadata.get("version") != VERSION:
+        raise ValueError(f"{reader.at} has the version {described(metadata.get('version'))} of the format of nets; "
+                         f"this version of cygrad reads {VERSION!r}; load it with the version that wrote it")
+    if metadata.keys() != {"format", "version", "net"}:
+        reader.refuse(f"its metadata must have format, version and net, got {described([*metadata])}")
+    text = metadata["net"]
+    if len(text) > LONGEST or structure(text) > MOST:
+        reader.refuse(f"its definitions have {len(text):,} characters and about {structure(text):,} values, more than "
+                      f"{LONGEST:,} and {MOST:,}")
+    try:
+        return json.loads(text, object_pairs_hook=distinct, parse_constant=unknown)
+    except (ValueError, RecursionError) as e:
+        reader.refuse(f"its definitions are not JSON: {'too deeply nested' if isinstance(e, RecursionError) else e}")
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The dict of a JSON object in which no key is twice."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found: raise ValueError(f"an object has the key {described(key)} twice")
+        found[key] = value
+    return found
+
+
+def unknown(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number of JSON")
+
+
+class Reader:
+    """Reads the definitions of a net. `at` is the place in the file, for messages. `read` checks everything, and `made`
+    then makes the net."""
+
+    def __init__(self, at: str):
+        self.at = self.file = at
+        self.operators: list[Operator] = []
+        self.passes: list[Pass] = []
+        self.gradients: dict[str, Any] | None = None
+        self.numbers: dict[str, Any] = {}
+        self.constants: dict[str, None] = {}        # (a set in order)
+
+    def refuse(self, fault: str) -> NoReturn:
+        raise ValueError(f"{self.at}: {fault}; {AGAIN}")
+
+    def fields(self, found: Any, wanted: tuple[str, ...], what: str) -> dict[str, Any]:
+        """An object with exactly the wanted fields."""
+        if not isinstance(found, dict): self.refuse(f"{what} must be an object, got {described(found)}")
+        missing = [key for key in wanted if key not in found]
+        if missing: self.refuse(f"{what} has no field {described(missing[0])}")
+        extra = [key for key in found if key not in wanted]
+        if extra: self.refuse(f"{what} has the unknown field {described(extra[0])}")
+        return found
+
+    def kind(self, found: dict[str, Any], field: str, kinds: Any, wanted: str) -> Any:
+        """A field that must be of these types."""
+        value = found[field]
+        if not isinstance(value, kinds): self.refuse(f"{field} must be {wanted}, got {described(value)}")
+        return value
+
+    def name(self, value: Any, field: str) -> Blob:
+        """A valid name."""
+        try: return check_name(value, field, "a name")
+        except (TypeError, ValueError) as e: self.refuse(str(e))
+
+    def names(self, found: dict[str, Any], field: str) -> tuple[Blob, ...]:
+        """A field that is a list of names."""
+        return tuple(self.name(v, field) for v in self.kind(found, field, list, "a list of names"))
+
+    def value(self, found: Any, field: str) -> Any:
+        """A value in the encoding of arguments."""
+        try: return decode(found)
+        except ValueError as e: self.refuse(f"{field}: {e}")
+
+    def read(self, found: Any, entries: list[str]) -> None:
+        """Check the definitions; `entries` are the names of the tensors in the file."""
+        found = self.fields(found, NET, "the net")
+        self.net_name = self.name(found["name"], "name")
+        self.training = self.kind(found, "training", bool | None, "true, false or null")
+        self.inputs = self.names(found, "inputs")
+        self.outputs = None if found["outputs"] is None else self.names(found, "outputs")
+        for k, constant in enumerate(self.kind(found, "constants", list, "a list")): self.read_constant(k, constant)
+        if {*entries} != {*self.constants} - self.numbers.keys():
+            wrong = sorted({*entries} ^ ({*self.constants} - self.numbers.keys()))[0]
+            self.refuse(f"the tensors of the file must be the constants without a value, but {described(wrong)} is "
+                        f"only one of the two")
+        for k, operator in enumerate(self.kind(found, "operators", list, "a list")):
+            kind = operator.get("type") if isinstance(operator, dict) else None
+            self.at = f"{self.file}: operator {k}" + (f" ({shown(kind)})" if isinstance(kind, str) else "")
+            self.operators.append(self.read_operator(operator))
+        self.at = self.file
+        self.check_blobs()
+        for k, found_pass in enumerate(self.kind(found, "passes", list, "a list")): self.read_pass(k, found_pass)
+        self.at = self.file
+        self.shapes = {name: self.read_shape(name, value) for name, value in
+                       self.kind(found, "shapes", dict, "an object").items()}
+
+    def read_constant(self, k: int, found: Any) -> None:
+        """Check a constant: a number, or the name of a tensor."""
+        self.at = f"{self.file}: constant {k}"
+        number = isinstance(found, dict) and "value" in found
+        name = self.name(self.fields(found, ("name", "value") if number else ("name",), "it")["name"], "name")
+        self.at = self.file
+        if name in self.constants: self.refuse(f"the constant {described(str(name))} is there twice")
+        if number:
+            value = self.value(found["value"], f"the constant {described(str(name))}")
+            if not isinstance(value, bool | int | float):
+                self.refuse(f"the constant {described(str(name))} must be a number, got {described(value)}")
+            self.numbers[name] = value
+        self.constants[name] = None
+
+    def read_operator(self, found: Any) -> Operator:
+        """Check an operator. An Operator is plain data, so it is made here."""
+        found = self.fields(found, OPERATOR, "it")
+        kind = self.name(found["type"], "type")
+        if kind == PYTHON: self.refuse("type \"python\" needs functions, which no file holds")
+        given, outputs = self.kind(found, "inputs", list, "a list of names"), self.names(found, "outputs")
+        inputs = tuple(None if v is None else self.name(v, "inputs") for v in given)
+        if len({*outputs}) < len(outputs): self.refuse("outputs must have different names")
+        arguments = {}
+        for key, value in self.kind(found, "arguments", dict, "an object").items():
+            if not key.isidentifier(): self.refuse(f"arguments must have identifiers as keys, got {described(key)}")
+            arguments[key] = self.value(value, f"arguments, {shown(key)}")
+        label = self.kind(found, "name", str, "a string")
+        if label: self.name(label, "name")
+        is_gradient = self.kind(found, "is_gradient", bool, "true or false")
+        of = self.kind(found, "of", int | None, "the number of an operator before it, or null")
+        if of is not None and (isinstance(of, bool) or not 0 <= of < len(self.operators)):
+            self.refuse(f"of must be the number of an operator before it, or null, got {described(of)}")
+        try:
+            return Operator(kind, inputs, outputs, arguments, label, is_gradient,
+                            of=None if of is None else self.operators[of])
+        except (TypeError, ValueError) as e: self.refuse(str(e))
+
+    def check_blobs(self) -> None:
+        """Check that every operator reads what exists, and that the inputs and outputs are those of the operators."""
+        constants, inputs = {*self.constants}, {*self.inputs}
+        if len(inputs) < len(self.inputs): self.refuse("inputs must have different names")
+        known: set[str] = constants | inputs
+        first: dict[str, None] = {}
+        for k, operator in enumerate(self.operators):
+            self.at = f"{self.file}: operator {k} ({shown(operator.type)})"
+            for name in operator.inputs:
+                if name is None: continue
+                if name not in known:
+                    self.refuse(f"inputs: {described(str(name))} is not an input of the net, not a constant, and no "
+                                f"operator before writes it")
+                first.setdefault(name)
+            for name in operator.outputs:
+                if name in constants: self.refuse(f"outputs: {described(str(name))} is a constant")
+                if name in inputs and name not in first:
+                    self.refuse(f"outputs: {described(str(name))} is an input of the net, which must be read before it "
+                                f"is written")
+                known.add(name)
+        self.at = self.file
+        if [name for name in first if name in inputs] != [*self.inputs]:
+            self.refuse("inputs must be the blobs that are read before they are written, in order, without the "
+                        "constants")
+        for output in self.outputs or ():
+            if output not in known: self.refuse(f"outputs: no operator has {described(str(output))}")
+        if self.outputs is not None and len({*self.outputs}) < len(self.outputs):
+            self.refuse("outputs must have different names")
+        self.known = known
+
+    def read_pass(self, k: int, found: Any) -> None:
+        """Check a backward pass. If the same pass is made again from its heads, it runs as one; else, as after an edit,
+        its operators run one by one."""
+        self.at = f"{self.file}: pass {k}"
+        found = self.fields(found, PASS, "it")
+        first, skip = self.kind(found, "first", int, "an int"), self.kind(found, "skip", int, "an int")
+        ys = {self.name(y, "ys"): None if head is None else self.name(head, "ys")
+              for y, head in self.kind(found, "ys", dict, "an object").items()}
+        if isinstance(first, bool) or isinstance(skip, bool) or not 0 <= skip <= first <= len(self.operators):
+            self.refuse(f"first and skip must be numbers of operators, skip the lower one, got {described(first)} and "
+                        f"{described(skip)}")
+        before = self.operators[:first]
+        frozen = self.names(found, "frozen")
+        try: made = backward_pass(before, ys, skip, self.constants, {*self.constants}, "Net.load", frozen or ())
+        except (TypeError, ValueError, RuntimeError) as e: self.refuse(f"its operators have no gradient: {e}")
+        n = len(made.operators)
+        if tuple(self.operators[first:first + n]) != made.operators: return
+        replaced = {id(old): new for old, new in zip(self.operators[first:first + n], made.operators, strict=True)}
+        self.operators[first:first + n] = made.operators
+        for i in range(first + n, len(self.operators)):
+            of = replaced.get(id(self.operators[i].of))
+            if of is not None: self.operators[i] = self.operators[i].replace(of=of)
+        self.passes.append(made)
+        if self.kind(found, "own", bool, "true or false"): self.gradients = made.gradients
+
+    def read_shape(self, name: str, found: Any) -> tuple[tuple[int, ...], str]:
+        """Check the shape and dtype of a blob."""
+        if name not in self.known: self.refuse(f"shapes: the net has no blob {described(name)}")
+        match found:
+            case [[*shape], str(dtype)] if dtype in DTYPE_NAMES and all(
+                    type(n) is int and 0 <= n < 1 << 63 for n in shape):
+                return tuple(shape), dtype
+        self.refuse(f"shapes: {described(name)} must have [shape, dtype], got {described(found)}")
+
+    def made(self, tensors: dict[str, Tensor]) -> "Net":
+        """The net, with the tensors of the file as constants."""
+        from cygrad.nets.net import Net
+
+        net = Net(self.net_name)
+        net._define(self.operators, {name: self.numbers.get(name, tensors.get(name)) for name in self.constants})
+        net._passes, net._gradients = tuple(self.passes), self.gradients
+        for p in net._passes: net._given |= gradient_names(p.gradients)
+        net.outputs, net.training, net.shapes = self.outputs, self.training, self.shapes
+        return net
+
+
+def shown(text: str) -> str:
+    """A type or a keyword of a file in a message."""
+    return shown_name(text) if re.fullmatch(r"[\w.]{1,60}", text) else described(text)

@@ -1,0 +1,158 @@
+"""A drawing of a plan as SVG: the buffers of the arena over the steps of a run, and below them the bytes in use."""
+
+import html
+import os
+from typing import TYPE_CHECKING, Any
+
+from cygrad.core.errors import cut, described
+from cygrad.core.paths import file_path
+from cygrad.nets.drawing import LETTER, columns, short, write
+from cygrad.memory.scales import byte_unit, shown, ticks
+
+if TYPE_CHECKING:
+    from cygrad.nets.plan import Plan, Row
+
+WIDTH, LEFT, RIGHT, TOP = 960, 76, 20, 74           # pixels: the drawing, and the margins of its panels
+ARENA, STRIP, CURVE, SPACE = 380, 10, 130, 46       # heights: addresses, kinds of steps, bytes in use, between them
+TALL = 13                                           # the least height of a rectangle with a label
+KINDS = "forward", "gradient", "other"
+
+STYLE = """
+.cygrad-plan { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
+.cygrad-plan .paper { fill: #ffffff; } .cygrad-plan text { fill: #222222; }
+.cygrad-plan .head { font-size: 14px; font-weight: bold; } .cygrad-plan .soft { fill: #5f5f5f; }
+.cygrad-plan .axis { stroke: #8a8a8a; fill: none; } .cygrad-plan .grid { stroke: #e3e3e3; }
+.cygrad-plan .buffer { stroke-width: 1; } .cygrad-plan .gap { fill: #f4f4f4; }
+.cygrad-plan .forward { fill: #b9d2e8; stroke: #30638e; } .cygrad-plan .gradient { fill: #f4bcc3; stroke: #d1495b; }
+.cygrad-plan .other { fill: #d9d9d9; stroke: #7d7d7d; }
+.cygrad-plan .curve { fill: #edae49; fill-opacity: 0.35; stroke: #b97a14; }
+.cygrad-plan .bound { stroke: #222222; stroke-dasharray: 5 3; } .cygrad-plan .peak { stroke: #3f7d5c; }
+@media (prefers-color-scheme: dark) {
+  .cygrad-plan .paper { fill: #18191b; } .cygrad-plan text { fill: #e6e6e6; } .cygrad-plan .soft { fill: #a8a8a8; }
+  .cygrad-plan .grid { stroke: #34363a; } .cygrad-plan .gap { fill: #202225; }
+  .cygrad-plan .forward { fill: #1f3a52; stroke: #7ba7cc; } .cygrad-plan .gradient { fill: #54242c; stroke: #e58b97; }
+  .cygrad-plan .other { fill: #3a3a3a; stroke: #9a9a9a; } .cygrad-plan .bound { stroke: #e6e6e6; }
+  .cygrad-plan .curve { stroke: #edae49; } .cygrad-plan .peak { stroke: #66a182; }
+}
+"""
+
+
+def plot(plan: "Plan", path: Any) -> str:
+    """As Plan.plot."""
+    name = None if path is None else file_path(path, "Plan.plot", "plan.svg")
+    if name is not None and os.path.splitext(name)[1].lower() != ".svg":
+        raise ValueError(f"Plan.plot: the path must end with .svg, which is the format, got {cut(described(name))}")
+    text = Picture(plan).svg()
+    if name is not None: write(name, text, "Plan.plot")
+    return text
+
+
+class Picture:
+    """The scales of a drawing: x from steps, y from addresses and from bytes in use."""
+
+    def __init__(self, plan: "Plan"):
+        self.plan, self.live, self.at = plan, plan.live(), plan.peak_step()
+        self.steps, self.top = max(len(plan.steps), 1), max(plan.peak_bytes, 1)
+        self.size, self.unit = byte_unit(self.top)
+        self.below = TOP + ARENA + STRIP + SPACE    # where the lower panel begins
+        self.height = self.below + CURVE + SPACE
+
+    def x(self, step: float) -> float:
+        return LEFT + step / self.steps * (WIDTH - LEFT - RIGHT)
+
+    def y(self, address: float) -> float:
+        return TOP + ARENA * (1 - address / self.top)
+
+    def bytes_y(self, nbytes: float) -> float:
+        return self.below + CURVE * (1 - nbytes / self.top)
+
+    def svg(self) -> str:
+        plan = self.plan
+        title = html.escape(f"{short(plan.name)}: {plan.peak_bytes:,} bytes for {len(plan.rows):,} buffers "
+                            f"(dashed: the bound, {plan.bound_bytes:,})")
+        parts = [f'<svg xmlns="http://www.w3.org/2000/svg" class="cygrad-plan" width="{WIDTH}" height="{self.height}" '
+                 f'viewBox="0 0 {WIDTH} {self.height}" role="img" aria-label="{title}"><title>{title}</title>'
+                 f'<style>{STYLE}</style><rect class="paper" width="{WIDTH}" height="{self.height}"/>'
+                 f'<text class="head" x="{LEFT}" y="28">{title}</text>', self.legend()]
+        parts += self.axes()
+        parts += [self.buffer(row) for row in plan.rows]
+        parts += [self.strip(k, step) for k, step in enumerate(plan.steps)]
+        parts += [self.curve(), *self.marks()]
+        return "\n".join([*parts, "</svg>", ""])
+
+    def legend(self) -> str:
+        """The kinds of operators with their colours."""
+        parts, x = [], float(LEFT)
+        for kind in KINDS:
+            nbytes = sum(row.nbytes for row in self.plan.rows if row.kind == kind)
+            count = sum(row.kind == kind for row in self.plan.rows)
+            words = f"{kind}: {count:,} buffers, {nbytes:,} bytes"
+            parts.append(f'<rect class="{kind}" x="{x:.1f}" y="41" width="11" height="11"/>'
+                         f'<text class="soft" x="{x + 16:.1f}" y="50">{words}</text>')
+            x += 34 + columns(words) * LETTER
+        return "".join(parts)
+
+    def axes(self) -> list[str]:
+        """The frames of the panels, with ticks."""
+        end, foot = WIDTH - RIGHT, TOP + ARENA + STRIP
+        parts = [f'<rect class="gap" x="{LEFT}" y="{TOP}" width="{end - LEFT}" height="{ARENA}"/>']
+        for tick in ticks(self.top / self.size):
+            for y in (self.y(tick * self.size), self.bytes_y(tick * self.size)):
+                parts.append(f'<path class="grid" d="M{LEFT},{y:.1f}H{end}"/><text class="soft" x="{LEFT - 6}" '
+                             f'y="{y + 4:.1f}" text-anchor="end">{shown(tick)}</text>')
+        for tick in ticks(len(self.plan.steps), whole=True, at_most=12):
+            if tick >= self.steps: continue
+            x = self.x(tick + 0.5)
+            parts.append(f'<text class="soft" x="{x:.1f}" y="{foot + 14}" text-anchor="middle">{shown(tick)}</text>')
+        parts += [f'<text class="soft" x="{LEFT}" y="{TOP - 8}">address in {self.unit}</text>',
+                  f'<text class="soft" x="{LEFT}" y="{self.below - 8}">in use in {self.unit}</text>',
+                  f'<text class="soft" x="{end}" y="{foot + 28}" text-anchor="end">step</text>']
+        return parts
+
+    def buffer(self, row: "Row") -> str:
+        """A rectangle, with a label where there is room."""
+        x, y = self.x(row.first), self.y(row.offset + row.nbytes)
+        w, h = self.x(row.last + 1) - x, self.y(row.offset) - y
+        name = row.blob or row.operator
+        about = (f"{name}: {row.nbytes:,} bytes at {row.offset:,}, written by {row.operator}, steps {row.first} to "
+                 f"{row.last}")
+        text = ""
+        if h >= TALL:
+            label = fitted(name, int((w - 6) / LETTER))
+            if label:
+                text = (f'<text x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}" text-anchor="middle">{html.escape(label)}'
+                        f'</text>')
+        return (f'<g><title>{html.escape(about)}</title><rect class="buffer {row.kind}" x="{x:.1f}" y="{y:.1f}" '
+                f'width="{w:.1f}" height="{max(h, 0.8):.1f}"/>{text}</g>')
+
+    def strip(self, k: int, step: str) -> str:
+        """The mark of a step below the addresses, with its name."""
+        x, y = self.x(k), TOP + ARENA
+        return (f'<rect class="{self.plan.kinds[k]}" x="{x:.1f}" y="{y}" width="{self.x(k + 1) - x:.1f}" '
+                f'height="{STRIP}">'
+                f'<title>{html.escape(f"step {k}: {step}, {self.live[k]:,} bytes in use")}</title></rect>')
+
+    def curve(self) -> str:
+        """The bytes in use at each step."""
+        path = f"M{self.x(0):.1f},{self.bytes_y(0):.1f}"
+        for k, nbytes in enumerate(self.live): path += f"V{self.bytes_y(nbytes):.1f}H{self.x(k + 1):.1f}"
+        return f'<path class="curve" d="{path}V{self.bytes_y(0):.1f}Z"/>'
+
+    def marks(self) -> list[str]:
+        """The bound as a line in both panels, and the step of the peak."""
+        plan, end, x = self.plan, WIDTH - RIGHT, self.x(self.at + 0.5)
+        parts = [f'<path class="bound" d="M{LEFT},{y:.1f}H{end}"><title>bound: {plan.bound_bytes:,} bytes</title>'
+                 f'</path>' for y in (self.y(plan.bound_bytes), self.bytes_y(plan.bound_bytes))]
+        if not plan.steps: return parts
+        words = f"peak at step {self.at}, {plan.steps[self.at]}: {plan.bound_bytes:,} bytes in use (bound)"
+        width = columns(words) * LETTER
+        at = min(max(x, LEFT + width / 2), end - width / 2)
+        foot = self.below + CURVE
+        return [*parts, f'<path class="peak" d="M{x:.1f},{TOP}V{foot + 6}"/>',
+                f'<text x="{at:.1f}" y="{foot + 20}" text-anchor="middle">{html.escape(words)}</text>']
+
+
+def fitted(text: str, room: int) -> str:
+    """The text, or its beginning, if it fits into as many columns."""
+    if columns(text) <= room: return text
+    return text[:room - 2] + ".." if room >= 5 and len(text) == columns(text) else ""

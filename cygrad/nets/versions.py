@@ -1,0 +1,147 @@
+"""Which write of a blob an operator reads, along a list of operators, and which blobs share memory.
+
+An operator in place writes to memory. The blobs that are views of this memory, and the blob that they are views of,
+then have other values: each gets a new version, of which the operator is the writer."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from cygrad.core.errors import described
+from cygrad.nets.definition import DENSE, NEGATE, STOP, Operator
+from cygrad.ops.table import ROWS
+
+Version = tuple[str, int]   # a blob, and how many operators have written it
+View = tuple[Operator, int]     # an operator and the number of its output
+
+DROPOUT = "dropout"
+SAME = {NEGATE, DENSE, "scale_gradient", "locally_constant", "dropout_identity"}    # views of all elements, in order
+WHOLE = SAME | {"reshape", "expand_dims", "squeeze"}    # of which a reshape is a view too
+UNSURE = {"reshape", "as_view"}                         # a copy if the elements are not in row-major order
+
+
+class Memory:
+    """Memory of which several blobs are views. `root` is the version of the blob that has all its elements."""
+
+    def __init__(self, root: Version):
+        self.root = root
+        self.places: dict[str, Place] = {}      # of the blobs that are views of it now
+
+
+class Place(NamedTuple):
+    """Where a blob is: the views that lead to it from the root of the memory, the first one first. `dense`: whether a
+    reshape is a view. `sure`: whether it is known before a run that these are views and not copies. `detached`: whether
+    it has no gradient."""
+
+    memory: Memory
+    views: tuple[View, ...] = ()
+    dense: bool = True
+    sure: bool = True
+    detached: bool = False
+
+
+class Write(NamedTuple):
+    """A recorded write in place: the new versions of blobs, that of the blob that is written first, with their places,
+    and the versions of the root before and after it."""
+
+    versions: list[tuple[Version, Place]]
+    before: Version
+    after: Version
+
+
+class Versions:
+    """How often each blob has been written, along a list of operators."""
+
+    def __init__(self, operators: Sequence[Operator]):
+        self.now: dict[str, int] = {}
+        self.history: dict[str, list[str]] = {}
+        self.inputs: set[str] = set()                           # the blobs that are read before they are written
+        self.read: list[tuple[Version | None, ...]] = []        # by operator: the versions of its inputs
+        self.written: list[tuple[Version, ...]] = []
+        self.writes: dict[int, Write] = {}                      # the operators in place
+        self.places: dict[str, Place] = {}                      # of the blobs that share memory, or may
+        self.unsure: set[Version] = set()                       # these may be equal to the versions before them
+        for k, operator in enumerate(operators):
+            self.inputs |= {name for name in operator.inputs if name is not None and name not in self.now}
+            self.read.append(tuple(None if name is None else (name, self.now.get(name, 0)) for name in operator.inputs))
+            views = self.views_of(operator)
+            self.written.append(tuple(self.write(name, f"operator {k}, {operator!r}") for name in operator.outputs))
+            if is_in_place(operator): self.writes[k] = self.write_in_place(operator, f"operator {k}, {operator!r}")
+            else: self.move(operator, views)
+
+    def write(self, name: str, by: str) -> Version:
+        """Count a write, and return the new version."""
+        self.now[name] = self.now.get(name, 0) + 1
+        self.history.setdefault(name, []).append(f"version {self.now[name]} by {by}")
+        return name, self.now[name]
+
+    def first(self, name: str) -> Version:
+        """The first version of a blob: 0 of an input, else 1."""
+        return name, 0 if name in self.inputs or name not in self.now else 1
+
+    def check(self, needed: Version, who: str) -> None:
+        """Raise RuntimeError unless the blob still has the version that is needed."""
+        name, version = needed
+        now = self.now.get(name, 0)
+        if all((name, later) in self.unsure for later in range(version + 1, now + 1)): return
+        raise RuntimeError(f"{who} needs version {version} of the blob {described(name)}, which has version "
+                           f"{now} now: {'; '.join(self.history[name])}; let the later operators write to "
+                           f"another blob")
+
+    # ---- blobs that share memory
+
+    def place(self, name: str) -> Place:
+        """The place of a blob; in memory of its own if none is known."""
+        if name not in self.places:
+            memory = Memory((name, self.now.get(name, 0)))
+            self.places[name] = memory.places[name] = Place(memory)
+        return self.places[name]
+
+    def views_of(self, operator: Operator) -> list[Place]:
+        """The places of the outputs of an operator, if they are views of its first input."""
+        kind, source = operator.type, operator.inputs[0] if operator.inputs else None
+        if source is None or operator.of is not None or not is_view(operator): return []
+        place = self.place(source)
+        sure = place.sure and kind != DROPOUT and (kind not in UNSURE or place.dense)
+        return [Place(place.memory, place.views if kind in (*SAME, STOP, DROPOUT) else (*place.views, (operator, j)),
+                      place.dense and kind in (*WHOLE, STOP, DROPOUT), sure, place.detached or kind == STOP)
+                for j in range(len(operator.outputs))]
+
+    def move(self, operator: Operator, views: Iterable[Place]) -> None:
+        """The outputs of an operator are in other memory than before."""
+        for name in operator.outputs:
+            old = self.places.pop(name, None)
+            if old is not None: del old.memory.places[name]
+        for name, place in zip(operator.outputs, views, strict=False):
+            self.places[name] = place.memory.places[name] = place
+
+    def write_in_place(self, operator: Operator, by: str) -> Write:
+        """The write of an operator whose output has been counted. All that shares its memory has a new version."""
+        name: str = operator.outputs[0]
+        if name not in self.places:
+            memory = Memory((name, self.now[name] - 1))
+            self.places[name] = memory.places[name] = Place(memory)
+        place = self.places[name]
+        memory, versions = place.memory, [((name, self.now[name]), place)]
+        for other, at in memory.places.items():
+            if other == name: continue
+            version = self.write(other, by)
+            if not (place.sure and at.sure): self.unsure.add(version)
+            versions.append((version, at))
+        before = memory.root
+        whole = [version for version, at in versions if not at.views and not at.detached]
+        memory.root = whole[0] if whole else (before[0], -len(self.written))    # (a version that no blob has)
+        return Write(versions, before, memory.root)
+
+
+def is_in_place(operator: Operator) -> bool:
+    """Whether a recorded operator writes over one of its inputs."""
+    a = operator.arguments
+    return bool(a.get("inplace") and a.get("recorded", True)) and operator.outputs[:1] != () \
+        and operator.outputs[0] in operator.inputs
+
+
+def is_view(operator: Operator) -> bool:
+    """Whether the outputs of an operator are views of its first input, or may be."""
+    if is_in_place(operator): return False
+    if operator.type == DROPOUT: return "generator" not in operator.arguments       # (in predict mode)
+    return operator.type in (STOP, NEGATE, DENSE) or operator.type in ROWS and bool(ROWS[operator.type].operator.views)

@@ -1,0 +1,374 @@
+"""Workspace: the values of blobs, and running nets on them."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+
+from cygrad.core.errors import cut, described
+from cygrad.core.execute.program import Program
+from cygrad.core.graph.checksums import checksum_of
+from cygrad.core.graph.scopes import unscoped
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.interop.numpy import asarray, tensor
+from cygrad.nets.definition import PYTHON, Operator, check_name
+from cygrad.nets.hooks import Hook, Hooks
+from cygrad.nets.immediate import Immediate, mode
+from cygrad.nets.lowering import Run, progress
+from cygrad.nets.net import Net
+from cygrad.nets.plan import CAPTURE, eager_only, prepared
+from cygrad.nets.turns import Lock, Turn
+
+Values = dict[str, Tensor]
+KEPT = 4                    # programs of a net for the same inputs, in other modes or for other variables
+
+
+def is_dense(x: Tensor) -> bool:
+    """Whether the elements of x are in row-major order without gaps."""
+    step = 1
+    for n, stride in zip(reversed(x.shape), reversed(x.strides), strict=True):
+        if n != 1 and stride != step: return False
+        step *= n
+    return True
+
+
+def written(operators: Iterable[Operator]) -> set[str]:
+    """The names of the blobs that operators write."""
+    return {str(name) for o in operators for name in o.outputs}
+
+
+def is_current(owner: Net | None, edits: int, net: Net) -> bool:
+    """Whether what was kept for `owner` may serve again: it exists, and if it is `net`, it has not changed."""
+    return owner is not None and (owner is not net or edits == net.edits)
+
+
+def data(array: Any, blob: str) -> Tensor:
+    """`array` as a tensor."""
+    try: return asarray(array)
+    except (TypeError, ValueError) as e:
+        raise type(e)(f"Workspace.feed: the value of {described(blob)} must be a number, an array or a tensor: "
+                      f"{e}") from None
+
+
+class Ready(NamedTuple):
+    """A program that can run again on the same memory: neither the net nor these blobs have changed."""
+
+    net: Any
+    edits: int
+    program: Program
+    values: Values
+    rewritten: list[tuple[Tensor, Tensor]]      # inputs that the net writes, and their new values
+    blobs: list[tuple[str, Tensor]]
+    others: frozenset[str]      # blobs that have no values after a run
+    changes: int                # of the blobs of the workspace
+
+
+class Begun(NamedTuple):
+    """What backward() needs after forward()."""
+
+    net: Any
+    edits: int
+    program: Program
+    values: Values
+    versions: list[tuple[str, Tensor, int, bytes | None]]       # of what the backward part may read from outside
+    blobs: dict[str, Tensor | None]             # the inputs and the results of the forward part
+    forgets: set[str]           # the blobs that only forward() keeps
+
+
+class Workspace:
+    """The values of blobs. feed() sets them, run() runs a net on them, fetch() copies them:
+
+        workspace = cg.graph.Workspace()
+        workspace.feed("x", x)
+        workspace.run(net)
+        y = workspace.fetch("y")
+
+    The first run of a net for inputs of given shapes plans its memory, which the workspace keeps for later runs. A run
+    does what its operators do in eager code at that moment; what decides this beside the values is listed in
+    core/graph/around. In a GradientCollector, detect_anomaly() or saved_tensors_hooks(), and if a variable has a hook,
+    eager code runs the net, without a plan.
+
+    A workspace serves one thread at a time: feed, run, fetch and free from another thread while it is in use raise
+    RuntimeError."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, Tensor] = {}
+        self._changes = 0                           # of _blobs
+        self._own: set[str] = set()                 # blobs whose memory no other blob, net or program has
+        self._made: dict[str, Program] = {}         # the programs in whose memory other blobs are
+        self._programs: dict[Any, tuple[Any, list[Program] | None]] = {}
+        self._ready: dict[int, Ready] = {}
+        self._begun: dict[int, Begun] = {}          # the forward parts, by the ids of their nets
+        self._turn: Lock = {}
+
+    def _used(self, who: str, net: Net | None = None) -> Turn:
+        """The scope in which this workspace, and a net that it runs, are in use by this thread."""
+        turn = Turn(self._turn) if net is None else Turn(self._turn, net._turn)
+        for lock, other in turn.others:
+            if lock is not self._turn and other.thread == turn.thread: continue     # (this thread runs it elsewhere)
+            turn.__exit__()
+            if lock is not self._turn and net is not None:
+                raise RuntimeError(f"Workspace.{who}: net {cut(net.name)} runs in another thread; wait for it, or run "
+                                   f"a clone()")
+            if other.thread != turn.thread:
+                raise RuntimeError(f"Workspace.{who}: another thread is using this workspace, or a net runs in it; "
+                                   f"wait for it, or use another workspace")
+            raise RuntimeError(f"Workspace.{who}: a net is running in this workspace; use another one inside the "
+                               f"function of an operator")
+        return turn
+
+    # ---- values
+
+    def feed(self, name: str, array: Any) -> None:
+        """Set a blob to a copy of an array, tensor or number. A blob of the same shape and dtype keeps its memory.
+        Raises TypeError or ValueError for a name or data that cannot be used."""
+        blob = name if type(name) is str and name in self._blobs else str(check_name(name, "Workspace.feed"))
+        with self._used("feed"): self._set(blob, array.detach() if isinstance(array, Tensor) else data(array, blob))
+
+    def _set(self, blob: str, new: Tensor) -> None:
+        """Set a blob to a copy, in its own memory if it has the size."""
+        old = self._blobs.get(blob)
+        if old is not None and blob in self._own and old.shape == new.shape and old.dtype == new.dtype: old.copy_(new)
+        else:
+            with unscoped(): self._blobs[blob] = tensor(new)
+            self._changes += 1
+        self._own.add(blob)
+        self._made.pop(blob, None)
+
+    def fetch(self, name: str) -> Tensor:
+        """A copy of the value of a blob. Raises ValueError if it has none: it was not fed, no net has written it, or
+        its memory was shared with later blobs."""
+        blob = str(check_name(name, "Workspace.fetch"))
+        with self._used("fetch"):
+            if blob not in self._blobs:
+                raise ValueError(f"Workspace.fetch: the blob {described(blob)} has no value; the blobs with values are "
+                                 f"{cut(', '.join(self._blobs)) or 'none'}; a net keeps its outputs and what was given "
+                                 f"a name, after share_blobs() only what that names; forward() keeps all blobs")
+            return tensor(self._blobs[blob])
+
+    def free(self, name: str) -> None:
+        """Forget the value of a blob. Raises ValueError if it has none."""
+        blob = str(check_name(name, "Workspace.free"))
+        with self._used("free"):
+            if blob not in self._blobs: raise ValueError(f"Workspace.free: the blob {described(blob)} has no value")
+            self._forget(blob)
+
+    @property
+    def blobs(self) -> tuple[str, ...]:
+        """The names of the blobs that have values."""
+        return tuple(self._blobs)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._blobs
+
+    def immediate(self) -> Immediate:
+        """A scope in which this thread runs each operator as it is added to a net, on the blobs of this workspace:
+
+            with workspace.immediate():
+                y = net.mul(["x", "w"])
+                print(workspace.fetch(y))
+
+        Gradient operators run one by one too, so each contribution to a gradient can be fetched. If an operator fails,
+        it is not added. Scopes can be nested; leaving one, also by an exception, restores the mode before it."""
+        return Immediate(self._blobs, self._used, self._keep)
+
+    def _keep(self, read: set[str], made: dict[str, Tensor]) -> None:
+        """Set the blobs `made`. Later writes do not change the memory of these, nor of those that were read."""
+        self._blobs.update(made)
+        self._changes += 1
+        self._own -= read | {*made}
+        for name in made: self._made.pop(name, None)
+
+    # ---- running
+
+    def run(self, net: Net, before: Hook | None = None, after: Hook | None = None) -> None:
+        """Run all operators of a net. Its inputs must have been fed, or written by other nets. The outputs and the
+        blobs that the net keeps have values afterwards. Raises ValueError for an input without a value, RuntimeError
+        if another thread runs the net, and the errors of operators; these have a note that lists the operators that
+        ran.
+
+        before, after: functions that are called before and after each operator, with it and a dict of the values of
+        blobs. Such a run is one of eager code, without a plan, and has the same bits. A backward pass runs as one call:
+        its gradients are in the dict only after its last operator, and only those that the net keeps or that later
+        operators read."""
+        if not isinstance(net, Net): raise TypeError(f"Workspace.run takes a Net, got {described(net)}")
+        with self._used("run", net):
+            if before is not None or after is not None:
+                self._run_watched(net, before, after)
+                return
+            ready = self._ready.get(id(net))
+            if ready is not None and self._is_ready(ready, net):
+                self._run(net, ready.program, ready.values, ready.program.again)
+                for old, new in ready.rewritten: old.copy_(new)
+            else: self._run_anew(net)
+
+    def forward(self, net: Net, clear_no_need_grad: bool = False) -> None:
+        """Run the operators before the first gradient operator, for backward(). All blobs that they write have values
+        until backward() clears them; with clear_no_need_grad only those that the net keeps, which takes less memory.
+        Memory that backward() reads is not used for anything else, so run() takes less. Gradients of an earlier run
+        have no values afterwards. Raises as run(), and RuntimeError for a net that has no plan."""
+        if not isinstance(net, Net): raise TypeError(f"Workspace.forward takes a Net, got {described(net)}")
+        with self._used("forward", net):
+            end = next((k for k, o in enumerate(net.operators) if o.is_gradient), len(net.operators))
+            blobs = self._inputs(net, "forward")
+            made = written(net.operators[:end]) - {*net.bindings} - {*blobs}
+            with unscoped(): values = {name: x if is_dense(x) else tensor(x) for name, x in blobs.items()}
+            program = self._program(net, values, net.kept if clear_no_need_grad else net.kept | made, end)
+            if program is None:
+                why = eager_only(net) or "an operator calls a Python function or needs values"
+                raise RuntimeError(f"Workspace.forward: net {cut(net.name)} has no plan, because {why}; use run()")
+            self._begun.pop(id(net), None)
+            found = self._run(net, program, values, program.begin, *values.values())
+            now = {name: y for name, y in found.items() if name in made}
+            self._set_results(now, values, program, written(net.operators))
+            versions = [(name, x, x.version, checksum_of(x)) for name, x in (*blobs.items(), *net.bindings.items())]
+            self._begun[id(net)] = Begun(ref(net), net.edits, program, values, versions,
+                                         {**dict.fromkeys(made), **now, **blobs}, {*now} - net.kept)
+
+    def backward(self, net: Net, clear_buffer: bool = False) -> None:
+        """Run the rest of the operators after forward(): backward passes and what follows them. It can be called
+        several times, if it does not change variables. With clear_buffer, the blobs that only forward() keeps have no
+        values afterwards; the workspace keeps their memory for the next forward(). Raises RuntimeError if forward() did
+        not come first, if its values were cleared, or if a blob or a variable was written since."""
+        if not isinstance(net, Net): raise TypeError(f"Workspace.backward takes a Net, got {described(net)}")
+        with self._used("backward", net):
+            begun = self._begun.get(id(net))
+            if begun is None or begun.net() is not net or begun.edits != net.edits:
+                raise RuntimeError(f"Workspace.backward: the values that it reads do not exist: call forward() of net "
+                                   f"{cut(net.name)} first, also after a backward() with clear_buffer=True")
+            changed = [name for name, x, version, elements in begun.versions
+                       if x.version != version or checksum_of(x) != elements]
+            changed += [name for name, x in begun.blobs.items() if self._blobs.get(name) is not x]
+            if changed:
+                raise RuntimeError(f"Workspace.backward: {described(changed[0])} was written after forward() of net "
+                                   f"{cut(net.name)}; call forward() again")
+            found = begun.program.difference(True)
+            if found:
+                raise RuntimeError(f"Workspace.backward: {found}, which a plan of net {cut(net.name)} does not follow; "
+                                   f"call forward() again, or use run()")
+            rest = written(net.operators) - begun.blobs.keys() | begun.values.keys()
+            results = self._run(net, begun.program, begun.values, begun.program.resume)
+            results = {name: y for name, y in results.items() if name in rest}
+            self._set_results(results, begun.values, begun.program, rest)
+            if not clear_buffer: return
+            del self._begun[id(net)]
+            for name in begun.forgets: self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        self._changes += 1
+        self._blobs.pop(name, None)
+        self._own.discard(name)
+        self._made.pop(name, None)
+
+    def _run_watched(self, net: Net, before: Hook | None, after: Hook | None) -> None:
+        """Run a net with hooks."""
+        for f, what in ((before, "before"), (after, "after")):
+            if f is not None and not callable(f):
+                raise TypeError(f"Workspace.run: {what} must be a function or None, got {described(f)}")
+        values = self._inputs(net, "run")
+        found = self._interpreted(net, values, Hooks(net.operators, before, after))
+        self._set_results(found, values, None, written(net.operators))
+        self._ready.pop(id(net), None)
+
+    def _is_ready(self, ready: Ready, net: Net) -> bool:
+        """Whether nothing has changed since the program of a net ran on these blobs."""
+        if ready.net() is not net or ready.edits != net._edits or ready.program.difference(): return False
+        if ready.changes == self._changes: return True
+        for name, x in ready.blobs:
+            if self._blobs.get(name) is not x: return False
+        if not ready.others.isdisjoint(self._blobs): return False
+        self._ready[id(net)] = ready._replace(changes=self._changes)
+        return True
+
+    def _run_anew(self, net: Net) -> None:
+        """Run a net whose program, or some of whose blobs, may be other ones than in its last run."""
+        values, made = self._inputs(net, "run"), written(net.operators)
+        program = self._program(net, values, net.kept)
+        found = self._interpreted(net, values) if program is None else self._run(
+            net, program, values, program.run, *values.values())
+        self._set_results(found, values, program, made)
+        self._ready.pop(id(net), None)
+        if program is None or not all(is_dense(x) for x in values.values()): return
+        rewritten = [(self._blobs[name], y) for name, y in found.items() if name in values]
+        blobs = [(name, self._blobs[name]) for name in (*values, *found)]
+        if all(self._blobs[name] is x for name, x in values.items()):
+            others = frozenset(made | {*net.bindings}) - {*values, *found}
+            self._ready[id(net)] = Ready(ref(net), net.edits, program, values, rewritten, blobs, others, self._changes)
+
+    def _set_results(self, found: Mapping[str, Tensor], values: Values, program: Program | None,
+                     made: Collection[str]) -> None:
+        """Set the blobs that a run has found; `values` are its inputs. Others that it has `made` have no values."""
+        for name in made:
+            if name not in found and name not in values and name in self._blobs: self._forget(name)
+        for name, y in found.items():
+            if name in values: self._set(name, y)   # (an input stays where the program reads it)
+            else:
+                self._changes += 1
+                self._blobs[name] = y
+                self._own.discard(name)
+                if program is None: self._made.pop(name, None)
+                else: self._made[name] = program
+
+    def _interpreted(self, net: Net, values: Values, hooks: Hooks | None = None) -> dict[str, Any]:
+        """Run a net without a program. Results that are views of inputs are copied."""
+        with unscoped():
+            with mode(net): found = Run(net, values, net.kept, hooks).execute()
+            inputs = [x.numpy() for x in values.values()]
+            return {name: tensor(y) if any(np.may_share_memory(y.numpy(), x) for x in inputs) else y
+                    for name, y in found.items()}
+
+    def _run(self, net: Net, program: Program, values: Values, method: Callable[..., dict[str, Any]],
+             *given: Tensor) -> dict[str, Any]:
+        """Run the program of a net, or a part of it, by one of its methods. If it fails, its results have no values,
+        because their memory was written."""
+        try: return method(*given)
+        except BaseException as e:
+            for name in [name for name, made in self._made.items() if made is program]:
+                self._forget(name)
+            self._begun.pop(id(net), None)
+            if isinstance(e, Exception):
+                at = program.failed_at
+                if at is not None: e.add_note(progress(net, at, {**net.constants, **values}))
+            raise
+
+    def _inputs(self, net: Net, who: str) -> Values:
+        """The values of the inputs of a net."""
+        for name, x in net.bindings.items():
+            if x.requires_grad != (name in net._variables):
+                now, before = ("a variable", "none") if x.requires_grad else ("no variable", "one")
+                raise RuntimeError(f"Workspace.{who}: {described(str(name))}, a tensor outside of net {cut(net.name)}, "
+                                   f"is {now} and was {before} at the capture; change it back, or capture again")
+            if name in self._blobs:
+                raise ValueError(f"Workspace.{who}: net {cut(net.name)} binds {described(str(name))} to a tensor "
+                                 f"outside, so it does not use the value in this workspace; write to that tensor with "
+                                 f"copy_(), and free() the blob")
+        for name in net.inputs:
+            if name not in self._blobs:
+                raise ValueError(f"Workspace.{who}: the input {described(str(name))} of net {cut(net.name)} has no "
+                                 f"value; feed it first; the inputs are {', '.join(net.inputs)}")
+        return {str(name): self._blobs[name] for name in net.inputs}
+
+    def _program(self, net: Net, values: Values, kept: frozenset[str], split: int | None = None) -> Program | None:
+        """A program of a net for inputs of the shapes of `values` and for what is around now; None if only eager code
+        can run it now, or an operator calls Python functions, or does something else that a program would not repeat.
+        """
+        if eager_only(net): return None
+        inputs = {name: (x.shape, np.dtype(x.dtype).name) for name, x in values.items()}
+        key = id(net), net.edits, tuple(inputs.items()), kept, split
+        known, programs = self._programs.get(key), list[Program]()
+        if known is not None and known[0]() is net:
+            if known[1] is None: return None
+            programs = known[1]
+            for program in programs:
+                if not program.difference(): return program
+        self._programs = {k: known for k, known in self._programs.items() if is_current(known[0](), k[1], net)}
+        self._ready = {k: ready for k, ready in self._ready.items() if is_current(ready.net(), ready.edits, net)}
+        self._begun = {k: begun for k, begun in self._begun.items() if is_current(begun.net(), begun.edits, net)}
+        made = None
+        if not any(o.type == PYTHON for o in net.operators):
+            try: made = prepared(net, inputs, kept, split=split)
+            except RuntimeError as e:
+                if not str(e).startswith(CAPTURE): raise
+        self._programs[key] = ref(net), None if made is None else [*programs[1 - KEPT:], made]
+        return made
