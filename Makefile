@@ -18,6 +18,9 @@ export CYGRAD_LEVELS ?= native
 MAKEFLAGS += --jobs=2
 endif
 
+# The mark of what is generated and not in git. Tests read it; tests/project/conftest.py also writes it if it is old.
+GENERATED = build/generated
+
 .PHONY: demo test test-all pythons bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
 .DELETE_ON_ERROR:
 
@@ -26,7 +29,7 @@ demo: $(VENV)/has-demo $(VENV)/built
 
 # The tests except the slow ones. TESTS="tests/ops/test_table.py -k exp" selects some. Without it, some folders run beside
 # the others, on a second core.
-test: $(VENV)/has-test $(VENV)/built
+test: $(VENV)/has-test $(VENV)/built $(if $(TESTS),,$(GENERATED))
 ifneq ($(TESTS),)
 	$(PY) -m pytest -q $(TESTS)
 else
@@ -62,9 +65,10 @@ lint: $(VENV)/has-lint
 	$(VENV)/bin/ruff check .
 	PATH="$(abspath $(VENV)/bin):$$PATH" $(VENV)/bin/cython-lint cygrad examples
 
-build: $(VENV)/has-test $(VENV)/built
+build: $(VENV)/has-test $(VENV)/built $(GENERATED)
 
-# Generates the type stubs and the generated pages of docs/ from the operator table and the modules.
+# Generates the type stubs, also those that git has, and the generated pages of docs/, which git has not, from the
+# operator table and the modules.
 stubs: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py
 
@@ -81,10 +85,10 @@ docs: pages $(VENV)/has-docs
 docs-test: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 	$(PY) -m pytest -q -m slow tests/project/test_site.py
 
-# Checks that stubs and pages are up to date, and that the stubs match the compiled modules.
+# Checks that the stubs are up to date and match the compiled modules.
 check: $(VENV)/has-test $(VENV)/built
+	$(PY) tools/make_stubs.py --build
 	$(PY) tools/make_stubs.py --check
-	$(PY) tools/make_docs.py --check
 	$(PY) -m mypy.stubtest cygrad --concise --mypy-config-file tools/stubtest.ini \
 		--allowlist tools/stubtest_allow.txt --ignore-unused-allowlist
 
@@ -95,7 +99,9 @@ asan: $(VENV)/has-test
 
 clean:
 	rm -rf build dist out *.egg-info $(VENV)/built .pytest_cache .mypy_cache .ruff_cache
+	rm -rf docs/operators.md docs/api.md docs/api
 	find cygrad -name '*.so' -delete
+	find cygrad -name '*.pyi' ! -name __init__.pyi ! -path cygrad/graph.pyi -delete
 
 # The environment is created once, with this directory on its path. Extras are installed again when pyproject.toml has
 # changed, and cygrad is built again when its sources or the switches of setup.py have changed.
@@ -121,4 +127,9 @@ $(VENV)/flags: FORCE | $(PY)
 $(VENV)/built: $(SOURCES) $(VENV)/flags $(VENV)/has-build
 	@sh tools/machine.sh "$(PY)"
 	$(PY) setup.py --quiet build_ext --inplace
+	@touch $@
+
+$(GENERATED): $(VENV)/has-test $(VENV)/built
+	$(PY) tools/make_stubs.py --build
+	$(PY) tools/make_docs.py
 	@touch $@

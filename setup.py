@@ -118,7 +118,14 @@ CYTHON_WARNS = [
 
 
 class Build(build_ext):
-    """Selects flags for the compiler and runs Cython. An sdist does not run Cython."""
+    """Selects flags for the compiler and runs Cython. An sdist does not run Cython. Writes the stubs of a wheel."""
+
+    def run(self):
+        super().run()
+        tool = Path("tools", "make_stubs.py")       # an sdist of a built tree has the stubs without it
+        if not (self.inplace or self.editable_mode or ASAN) and tool.exists():
+            subprocess.run([sys.executable, tool, "--build"], check=True,
+                           env=os.environ | {"CYGRAD_BUILT": os.path.abspath(self.build_lib)})
 
     def finalize_options(self):
         super().finalize_options()

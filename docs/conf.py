@@ -21,7 +21,7 @@ version = release = re.search(r'^__version__ = "(.+)"', (ROOT / "cygrad" / "__in
 extensions = ["myst_parser"]
 myst_enable_extensions = ["attrs_inline", "colon_fence"]
 myst_heading_anchors = 3
-exclude_patterns = ["_static"]
+exclude_patterns = ["_static", "reference.md"]
 toc_object_entries_show_parents = "hide"
 smartquotes = False                                 # "write" is a value that one types
 
@@ -52,6 +52,8 @@ PAGES = {
     "benchmarks/results/results.md": "benchmarks.md",
     "benchmarks/results/memory/memory.md": "memory-benchmarks.md",
     "examples/cython_operator/README.md": "cython-operator.md",
+    "docs/reference.md#operators": "operators.md",      # (a page of git, which has no generated pages)
+    "docs/reference.md#reference": "api.md",
 }
 
 

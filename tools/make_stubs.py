@@ -1,10 +1,12 @@
-"""Write the type stubs: python tools/make_stubs.py [--check]
+"""Write the type stubs: python tools/make_stubs.py [--check] [--build]
 
-One .pyi for each compiled module, and one for each Python module with public names. Names, signatures and types are
-those of the running package: a function's types are its annotations. In an annotation, the names of ALIASES have no
-underscore (`Data` becomes `_Data`). Methods of compiled classes have no annotations at run time, so their types are
-listed here, and so are those of the few functions whose result depends on their arguments. A public parameter or result
-without a type ends the run with its name, and so does an unused entry of the lists."""
+Git has the stubs of the public modules: cygrad/__init__.pyi and those of its packages. The build writes the others
+with --build, into the tree or among the files of a wheel (setup.py). There is one .pyi for each compiled module, and
+one for each Python module with public names. Names, signatures and types are those of the running package: a
+function's types are its annotations. In an annotation, the names of ALIASES have no underscore (`Data` becomes
+`_Data`). Methods of compiled classes have no annotations at run time, so their types are listed here, and so are those
+of the few functions whose result depends on their arguments. A public parameter or result without a type ends the run
+with its name, and so does an unused entry of the lists."""
 
 import enum
 import inspect
@@ -480,21 +482,25 @@ def main():
     files, errors = {}, []
     for name, module in modules.items():
         if name != module.__name__:                         # another name of that module
-            files[surface.ROOT.joinpath(*name.split(".")).with_suffix(".pyi")] = f"from {module.__name__} import *\n"
+            files[surface.BUILT.joinpath(*name.split(".")).with_suffix(".pyi")] = f"from {module.__name__} import *\n"
             continue
         if name == "cygrad" or name.startswith(INLINE) and not surface.is_compiled(module): continue
         made = [v for v in surface.own(module).values() if inspect.isclass(v) or surface.is_function(v)]
         if not (surface.is_compiled(module) or module in packages or any(id(v) in shown for v in made)): continue
-        path = surface.ROOT.joinpath(*module.__name__.split("."))
+        path = surface.BUILT.joinpath(*module.__name__.split("."))
         path = path / "__init__.pyi" if path.is_dir() else path.with_suffix(".pyi")
         files[path] = Stub(module, shown, errors).text()
     errors += [f"{key}: nothing needs this entry" for key in {*PARAMETERS, *RESULTS} - Stub.used - {"get_include"}]
-    if errors: sys.exit("\n".join(["types of tools/make_stubs.py:", *errors]))
-    files[surface.ROOT / "cygrad" / "__init__.pyi"] = front()
-    for path in (surface.ROOT / "cygrad").rglob("*.pyi"):
-        if path not in files:
-            files[path] = None
+    files[surface.BUILT / "cygrad" / "__init__.pyi"] = front()
+    files |= dict.fromkeys({*(surface.BUILT / "cygrad").rglob("*.pyi")} - {*files})
+    if "--build" in sys.argv[1:]: files = {path: text for path, text in files.items() if not committed(path)}
+    elif errors: sys.exit("\n".join(["types of tools/make_stubs.py:", *errors]))
     surface.write(files, "--check" in sys.argv[1:])
+
+
+def committed(path):
+    """Whether git has the stub: that of a public module."""
+    return path.stem == "__init__" or path.parent == surface.BUILT / "cygrad" and path.stem == "graph"
 
 
 if __name__ == "__main__":

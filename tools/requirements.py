@@ -1,9 +1,9 @@
 """Print the packages that pip must install for an in-place build: python tools/requirements.py build|run|EXTRA
 [PACKAGE ...]
 
-`build` prints the requirements of the build, `run` those of cygrad, and the name of an extra prints both and the
-extra's own, without the named packages. All are read from pyproject.toml. The build requires little, so compiling can
-begin before the rest is installed."""
+`build` prints the requirements of the build without those of cygrad, which only the build of a wheel needs; `run`
+prints those of cygrad, and the name of an extra both and the extra's own, without the named packages. All are read from
+pyproject.toml. The build requires little, so compiling can begin before the rest is installed."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ PROJECT = tomllib.loads(Path(__file__).parent.parent.joinpath("pyproject.toml").
 
 build, run = PROJECT["build-system"]["requires"], PROJECT["project"]["dependencies"]
 which, *without = sys.argv[1:]
-if which == "build": needs = build
+if which == "build": needs = {*build} - {*run}
 elif which == "run": needs = run
 else: needs = [*build, *run, *PROJECT["project"]["optional-dependencies"][which]]
 print("\n".join(sorted(need for need in set(needs) if re.match(r"[\w-]+", need)[0] not in without)))

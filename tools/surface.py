@@ -4,20 +4,21 @@ pages of docs/ are written from it."""
 import functools
 import importlib
 import inspect
+import os
 import re
 import sys
 import types
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+BUILT = Path(os.environ.get("CYGRAD_BUILT", ROOT)).resolve()      # where the package is; setup.py: a wheel's files
+sys.path.insert(0, str(BUILT))
 
 import cygrad  # noqa: E402  the package of this tree, even if another one is installed
 from cygrad.core.answers import Answer, NoSuch  # noqa: E402, F401
 
-if Path(cygrad.__file__).resolve().parent.parent != ROOT:
-    sys.exit(f"cygrad was imported from {cygrad.__file__}, not from {ROOT}")
-
+if Path(cygrad.__file__).resolve().parent.parent != BUILT:
+    sys.exit(f"cygrad was imported from {cygrad.__file__}, not from {BUILT}")
 
 
 def modules():
@@ -26,7 +27,14 @@ def modules():
     sources = [*(ROOT / "cygrad").rglob("*.py"), *(ROOT / "cygrad").rglob("*.pyx")]
     names = {".".join(s.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for s in sources}
     names = {name for name in names if "._" not in name and not f"{name}.".startswith("cygrad.demo.")}
-    return {name: importlib.import_module(name) for name in sorted(names)}
+    return {name: module for name in sorted(names) if (module := found(importlib.import_module, name))}
+
+
+def found(load, *names):
+    """What `load` returns; None for a module whose optional libraries the build of a wheel does not have."""
+    try: return load(*names)
+    except ImportError:
+        if BUILT == ROOT: raise
 
 
 def is_compiled(module):
@@ -50,18 +58,18 @@ def public(module):
     """The public names of a module: its __all__, or the names without a leading underscore. Modules are included only
     if they are public modules of cygrad."""
     names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
-    found = {}
+    values = {}
     for name in sorted(names):
-        value = getattr(module, name)
+        value = found(getattr, module, name)
         ours = getattr(value, "__name__", "").startswith("cygrad.") and value.__name__ not in NOT_SHOWN
-        if inspect.ismodule(value) and not ours: continue
-        found[name] = value
-    return found
+        if value is None or inspect.ismodule(value) and not ours: continue
+        values[name] = value
+    return values
 
 
 def own(module):
     """The public names that a module defines, including constants whose module is unknown, and functions that have
-    the path of pickles (core/pickling.py)."""
+    the path of pickles (core/execute/pickles.py)."""
     return {name: value for name, value in vars(module).items()
             if not name.startswith("_") and not inspect.ismodule(value)
             and getattr(value, "__module__", None) in (module.__name__, None, "cygrad.core.pickling")}
@@ -126,12 +134,11 @@ def signature(value, method=False):
 
 
 def write(files, check):
-    """Write `files`, a dict of texts by path; None deletes the file. With `check`, write nothing, print the files that
-    are out of date, and exit with status 1 if there are any."""
+    """Write `files`, a dict of texts by path, where they differ; None deletes the file. With `check`, write nothing,
+    print the files that are out of date, and exit with status 1 if there are any."""
     stale = [path for path, new in files.items() if (path.read_text() if path.exists() else None) != new]
     for path in stale:
-        print(f"{path.relative_to(ROOT)}" + (" is out of date: run `make stubs pages`" if check else ""))
-        if check: continue
-        if files[path] is None: path.unlink()
+        if check: print(f"{path.relative_to(ROOT)} is out of date: run `make stubs pages`")
+        elif files[path] is None: path.unlink()
         else: path.write_text(files[path])
     if check and stale: sys.exit(1)

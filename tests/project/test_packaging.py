@@ -23,7 +23,7 @@ import cygrad as cg
 
 ROOT = Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000
-SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "cygrad", "include"]
+SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "cygrad", "include", "tools"]
 SWITCHES = ("CYGRAD_DEBUG", "CYGRAD_NO_OPENMP", "CYGRAD_ASAN", "CYGRAD_WERROR", "CYGRAD_SYMBOLS", "CYGRAD_QUICK",
             "CYGRAD_LEVELS")
 ONE_LEVEL = {"CYGRAD_LEVELS": ""}                   # for builds in which kernels of other levels would only take time
@@ -144,6 +144,8 @@ def copy_sources(target):
             shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
         else:
             shutil.copy(ROOT / name, target / name)
+    for stub in (target / "cygrad").glob("*/**/*.pyi"):
+        if stub.stem != "__init__": stub.unlink()
     return target
 
 
@@ -237,6 +239,7 @@ def test_requirements_without_some_packages():
     needs = PROJECT["project"]["optional-dependencies"]["test"]
     left_out = {*listed("test")} - {*listed("test", "torch", "expecttest")}
     assert left_out == {need for need in needs if need.startswith(("torch", "expecttest"))} and len(left_out) == 2
+    assert {need.partition(">")[0] for need in listed("build") if need} == {"setuptools", "cython"}
 
 
 def test_get_include_has_the_headers():
@@ -436,9 +439,10 @@ def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
     sdist, _, _ = distributions
     assert sdist.stat().st_size < 3 * MEGABYTE
     with tarfile.open(sdist) as archive: names = {name.partition("/")[2] for name in archive.getnames()}
-    kinds = (".py", ".pyx", ".pxd", ".pyi")
+    kinds = (".py", ".pyx", ".pxd")
     wanted = {str(p.relative_to(ROOT)) for p in (ROOT / "cygrad").rglob("*.p*") if p.suffix in kinds}
     wanted |= {str(p.relative_to(ROOT)) for p in (ROOT / "include").rglob("*.h")}
+    wanted |= {str(p.relative_to(ROOT)) for p in (ROOT / "cygrad").rglob("__init__.pyi")}
     assert wanted | {"setup.py", "pyproject.toml", "LICENSE", "README.md", "cygrad/py.typed"} <= names
     assert [name for name in names if name.endswith(".c")] == ["cygrad/bundle.c"]
     assert not [name for name in names if name.endswith((".so", ".o")) or name.startswith("build")]

@@ -147,6 +147,17 @@ def test_what_is_out_of_date_is_noticed(path, tmp_path):
     assert done.returncode == 1 and f"{path} is out of date" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
+def test_git_has_the_stubs_of_public_modules_and_no_generated_page():
+    listed = subprocess.run(["git", "ls-files", "*.pyi", "docs/*.md"], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+    files = {Path(name) for name in listed.stdout.split()}
+    stubs = {path for path in files if path.suffix == ".pyi"}
+    modules = [value for value in (getattr(cg, name) for name in dir(cg)) if inspect.ismodule(value)]
+    public = {Path(*module.__name__.split("."), "__init__.pyi") for module in modules}
+    assert stubs - {Path("cygrad/__init__.pyi"), Path("cygrad/graph.pyi")} <= public and 12 < len(stubs) <= 60
+    assert not [path for path in files if "make_docs.py; do not edit" in (ROOT / path).read_text()]
+
+
 def names(path):
     """The names that a stub defines at top level."""
     found = set()

@@ -1,6 +1,0 @@
-# Written by tools/make_stubs.py; do not edit.
-from typing import Any, Literal
-
-SWITCHES: dict[Any, Any]
-def blas() -> Any: ...
-def show_config(mode: Literal['stdout', 'dicts'] = 'stdout') -> dict[str, Any] | None: ...

@@ -1,6 +1,0 @@
-# Written by tools/make_stubs.py; do not edit.
-from typing import Any
-
-LEVELS: tuple[Any, ...]
-def best_level() -> Any: ...
-def wanted_level() -> Any: ...

@@ -1,6 +1,0 @@
-# Written by tools/make_stubs.py; do not edit.
-from typing import Any
-
-CATEGORY_NAMES: tuple[Any, ...]
-def count_holders(t: Any) -> Any: ...
-def holders(t: Any) -> Any: ...

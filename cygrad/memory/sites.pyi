@@ -1,9 +1,0 @@
-# Written by tools/make_stubs.py; do not edit.
-from typing import Any
-
-BEYOND: tuple[Any, ...]
-DTYPES: tuple[Any, ...]
-ORDINALS: tuple[Any, ...]
-def operation(site: Any) -> Any: ...
-def reason(site: Any) -> Any: ...
-def stack(frames: Any, number: Any) -> Any: ...
