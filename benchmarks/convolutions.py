@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import limits
-from benchmarks.models import Trainer, losses, timed_steps
+from benchmarks.models import losses, timed_steps
+from benchmarks.parts import Trainer
 from benchmarks.work import LAYERS, LIMITS, Case, library
 
 THREADS = None

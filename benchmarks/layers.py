@@ -5,7 +5,7 @@ difference in time is the cost of the layers. Before a step, the solver's zero_g
 layers accumulate; the bare versions overwrite them."""
 
 import cygrad as cg
-from benchmarks.models import Trainer
+from benchmarks.parts import Trainer, over_steps
 from cygrad import nn
 
 
@@ -80,8 +80,6 @@ class Cells(nn.Module):
         self.input, self.state = nn.Linear(net.width, 4 * net.hidden), nn.Linear(net.hidden, 4 * net.hidden)
 
     def forward(self, x):
-        from benchmarks.sequences import over_steps
-
         h = c = cg.zeros((x.shape[1], self.state.in_features))
         return over_steps(cg, self.gates, x, h, c)
 

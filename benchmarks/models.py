@@ -5,12 +5,12 @@ Layers are linear with relu between them. The loss is cross-entropy or the mean 
 t, (d * d).mean() in cygrad and mse_loss in PyTorch. The solver is SGD, or Adam with default settings. All libraries
 build the same model from the same arrays."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.functional import hips_step, jax_step
+from benchmarks.parts import Trainer
 from benchmarks.work import LAYERS
 
 
@@ -45,15 +45,6 @@ class Problem:
     def torch(self):
         """PyTorch's Trainer."""
         return torch_trainer(self)
-
-
-@dataclass
-class Trainer:
-    """step(x, target) trains once and returns the loss. tensor(array) is the library's tensor, read(loss) a float."""
-
-    step: Callable
-    tensor: Callable
-    read: Callable
 
 
 def cygrad_trainer(problem, fresh_gradients=False, tensor=None):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.models import Trainer
+from benchmarks.parts import Trainer
 from benchmarks.work import LAYERS
 
 

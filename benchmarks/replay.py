@@ -8,7 +8,8 @@ import statistics
 from dataclasses import replace
 
 from benchmarks import convolutions, digits, gpt, machine, sequences, small_mlp, wide_mlp, work
-from benchmarks.models import Problem, Trainer, losses, timed_steps, trainers
+from benchmarks.models import Problem, losses, timed_steps, trainers
+from benchmarks.parts import Trainer
 from benchmarks.separate import ask, command
 from benchmarks.timing import Others, interleave, ratios
 from benchmarks.work import agree

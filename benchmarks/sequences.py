@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.models import losses, timed_steps
 from benchmarks.nets import Net, uniform
+from benchmarks.parts import over_steps
 from benchmarks.work import Case
 
 THREADS = None
@@ -71,17 +72,6 @@ def gates(linear, split, parameters):
     """A function of an input and the state before that returns i, f, g and o before their activations."""
     w_ih, w_hh, b_ih, b_hh = parameters
     return lambda x, h: split(linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh))
-
-
-def over_steps(on, gates, x, h, c):
-    """All states of a cell over x, by a library's functions."""
-    states = []
-    for t in range(x.shape[0]):
-        i, f, g, o = gates(x[t], h)
-        c = on.sigmoid(f) * c + on.sigmoid(i) * on.tanh(g)
-        h = on.sigmoid(o) * on.tanh(c)
-        states.append(h)
-    return on.stack(states, 0)
 
 
 NET = Lstm("sgd", 0.1)

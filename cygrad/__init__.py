@@ -14,12 +14,12 @@ with bundles.alone:
         GradientCollector, backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause,
         predict_mode, record, set_recording, set_training, stop_gradient, train_mode,
     )
-    from cygrad.config import show_config
     from cygrad.core.answers import of_module as _of_module
     from cygrad.core.interop.creation import (
         arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like,
     )
     from cygrad.core.interop.numpy import asarray, tensor
+    from cygrad.core.execute import pickles as _pickles
     from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
     from cygrad.core.dtypes import get_default_dtype, set_default_dtype
     from cygrad.core.interop.dlpack import from_dlpack
@@ -42,7 +42,8 @@ float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
 # loaded at first use
 _packages = "comm", "data", "estimators", "graph", "io", "linalg", "nets", "nn", "optim", "trainers"
-_late = {"load": ("io", "load"), "save": ("io", "save")}    # public name -> (module, function), loaded at first use
+_late = {"load": ("io", "load"), "save": ("io", "save"),    # public name -> (module, function), loaded at first use
+         "show_config": ("config", "show_config")}
 for _row in ops.TABLE:
     for _name in (_row.name, *_row.aliases) if _row.public else ():
         if _row.late: _late[_name] = "ops." + _row.family, _row.name

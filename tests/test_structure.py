@@ -14,13 +14,12 @@ import cygrad as cg
 PACKAGE = Path(cg.__file__).parent
 LAYERS = {
     "bundles": -1, "kernels": 0, "core": 1, "ops": 2, "autograd": 3, "memory": 3, "random": 3, "linalg": 3, "io": 3,
-    "nn": 4, "optim": 4, "func": 4, "nets": 4, "graph": 5, "testing": 5, "trainers": 5, "comm": 5, "data": 5, "config": 6,
-    "demo": 6, "estimators": 6, "__main__": 6,
+    "nn": 4, "optim": 4, "func": 4, "nets": 4, "graph": 5, "testing": 5, "trainers": 5, "comm": 5, "data": 5,
+    "config": 6, "demo": 6, "estimators": 6, "__main__": 6,
 }
 APPLICATIONS = 6                                    # programs, which import cygrad as users do
 PUBLIC = 7                                          # cygrad/__init__.py, which exports the public names
 CORE = ["", "store", "graph", "interop", "execute", "backward"]     # folders of the core, the lowest first
-PICKLED = {"generator", "pickling"}                 # modules that only pickles import; they may import the whole core
 LONGEST = 600                                       # lines of one file
 LONGEST_TEST = 600
 
@@ -111,12 +110,12 @@ def map_of_the_core(page):
 
 
 def test_the_core_imports_from_lower_folders_and_without_cycles():
-    """CONTRIBUTING lists every module of the core once, the folders in the order of CORE and PICKLED last. Each module
-    imports only modules that are listed before it."""
+    """CONTRIBUTING lists every module of the core once, the folders in the order of CORE. Each module imports only
+    modules that are listed before it."""
     modules = core_modules()
     listed = map_of_the_core(PACKAGE.parent.joinpath("CONTRIBUTING.md").read_text())
     assert sorted(listed) == sorted(modules)
-    folders = [len(CORE) if name in PICKLED else CORE.index(name.rpartition(".")[0]) for name in listed]
+    folders = [CORE.index(name.rpartition(".")[0]) for name in listed]
     assert folders == sorted(folders)
     wrong = [f"core.{name} imports core.{other}, which CONTRIBUTING lists later"
              for name, files in modules.items()
@@ -132,6 +131,39 @@ def test_the_readers_of_the_core_find_every_form():
     assert list(core_imports(source, modules)) == ["errors", "store.layout", "errors", "graph.tensor"]
     page = "| `core` | a |\n|---|---|\n| `errors` | b |\n\n| `core/store` | c |\n|---|---|\n| `layout` | d |\n"
     assert map_of_the_core(page) == ["errors", "store.layout"]
+
+
+OPEN = [("cygrad.kernels.conv", "cygrad.kernels.planes"), ("cygrad.ops.decompose", "cygrad.ops.solve")]
+
+
+@pytest.fixture
+def structure(monkeypatch):
+    """tools/structure.py."""
+    monkeypatch.syspath_prepend(str(PACKAGE.parent / "tools"))
+    return importlib.import_module("structure")
+
+
+def test_no_module_imports_itself_through_others(structure, capsys):
+    """In the package, the benchmarks, the tools and the tests, also by imports inside functions. Packages of cygrad do
+    not import each other either, the folders of the core included."""
+    assert structure.cycles(PACKAGE.parent) == OPEN
+    structure.read(PACKAGE.parent)
+    assert "cycle of packages" not in capsys.readouterr().err
+
+
+def test_a_cycle_is_found_in_every_folder_and_form(structure, tmp_path):
+    sources = {
+        "cygrad/a.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import cygrad.c\n\nimport cygrad.b\n",
+        "cygrad/b.pyx": "def f():\n    from cygrad import (\n        tensor,  # (no module)\n        c, a as d)\n",
+        "cygrad/c.py": "from cygrad.d cimport x\n", "cygrad/d.pxd": "\n", "cygrad/d.pyx": "cimport cygrad.c\n",
+        "cygrad/__init__.py": "from cygrad import a\n", "cygrad/e.py": "from cygrad import a, tensor\n",
+        "tests/support/one.py": "from two import x\n", "tests/support/two.py": "import os, one\n",
+        "tools/one.py": "import two\n"}
+    for name, text in sources.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert structure.cycles(tmp_path) == [
+        ("cygrad", "cygrad.a", "cygrad.b"), ("cygrad.c", "cygrad.d"), ("tests.support.one", "tests.support.two")]
 
 
 def test_only_core_slots_reads_the_content_of_a_slot():

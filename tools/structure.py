@@ -1,8 +1,10 @@
 """Print the structure of the package, read from its sources: `python tools/structure.py [CHECKOUT] [--svg FILE]`.
 
-The output is a Markdown table of the packages, the lowest layer first, with their modules, lines and imports. Imports
-inside functions do not count. Import cycles are reported. With --svg the program draws the packages as boxes, whose
-width is the number of lines, with an arrow for each import."""
+The output is a Markdown table of the packages, the lowest layer first, with their modules, lines and imports. In the
+table, imports inside functions do not count. Import cycles are reported, of packages of cygrad and of single modules,
+those of the benchmarks, tools and tests included; there, imports inside functions count, and those for type checkers do
+not. With --svg the program draws the packages as boxes, whose width is the number of lines, with an arrow for each
+import."""
 
 import argparse
 import re
@@ -10,39 +12,70 @@ import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-STATEMENT = re.compile(r"^from (cygrad[\w.]*) c?import (\([^)]*\)|[^\n#]*)|^c?import (cygrad[\w.]*)", re.M)
+ROOTS = "cygrad", "benchmarks", "tools", "tests"
+ON_PATH = "tests/support", "tools"                  # folders whose modules are imported by their last names
+STATEMENT = re.compile(
+    r"^(?P<inner>[ \t]*)(?:from[ \t]+(?P<base>[\w.]+)[ \t]+c?import[ \t]+(?P<names>\([^)]*\)|[^\n#]*)"
+    r"|c?import[ \t]+(?P<plain>[\w., \t]+))", re.M)
+FOR_TYPES = re.compile(r"^if TYPE_CHECKING:.*\n(?:[ \t]+.*\n|\n)*", re.M)
 SUFFIXES = (".pyx", ".pxd", ".py")
 
 
 def modules_of(root):
-    """{module: (package, lines, text)} of a checkout. A .pxd counts with its .pyx."""
+    """{module: (package, lines, text)} of a checkout. A .pxd counts with its .pyx, and a package's own name stands for
+    its __init__.py."""
     found = {}
-    for path in sorted((root / "cygrad").rglob("*")):
-        if path.suffix not in SUFFIXES or path.stem == "__init__": continue
-        name = ".".join(path.relative_to(root).with_suffix("").parts)
+    for path in sorted(p for folder in ROOTS for p in (root / folder).rglob("*") if p.suffix in SUFFIXES):
+        parts = path.relative_to(root).with_suffix("").parts
+        name = ".".join(parts[:-1] if path.stem == "__init__" else parts)
         text = path.read_text()
         _, lines, before = found.get(name, (None, 0, ""))
-        package = name.rpartition(".")[0]
+        package = ".".join(parts[:-1])
         found[name] = name if package == "cygrad" else package, lines + text.count("\n"), before + text
     return found
 
 
-def imports_of(text, modules):
-    """The modules that a source imports by name."""
-    for base, names, plain in STATEMENT.findall(text):
-        if plain in modules: yield plain
-        if base in modules: yield base
-        for name in names.strip("()").replace("\n", " ").split(","):
-            name = f"{base}.{name.strip().split(' as ')[0]}"
-            if name in modules: yield name
+def imports_of(text, modules, inner=False, beside=None):
+    """The modules that a source imports by name: those of `modules`, or of the package `beside`. With `inner` also
+    inside functions."""
+    for found in STATEMENT.finditer(FOR_TYPES.sub("", text)):
+        if found["inner"] and not inner: continue
+        base = found["base"]
+        names = re.sub(r"#[^\n]*", "", (found["names"] or found["plain"]).strip("()")).split(",")
+        for name in filter(None, (name.split(" as ")[0].strip() for name in names)):
+            candidates = [f"{base}.{name}", base] if base else [name]
+            candidates += [f"{beside}.{name}" for name in candidates]
+            yield from [name for name in candidates if name in modules][:1]
+
+
+def cycles(root):
+    """The groups of modules that import each other, directly or through others."""
+    modules, graph = modules_of(root), {}
+    on_path = {folder.replace("/", ".") for folder in ON_PATH}
+    for name, (package, _, text) in modules.items():
+        graph[name] = {*imports_of(text, modules, True, package if package in on_path else None)} - {name}
+    before = None
+    while len(graph) != before:                     # leave out what imports nothing that is left, or is not imported
+        before, used = len(graph), set().union(*graph.values())
+        graph = {name: kept for name, others in graph.items() if name in used and (kept := others & graph.keys())}
+    graph = {name: others & graph.keys() for name, others in graph.items()}
+    below = {}
+    for name in graph:
+        below[name], waiting = set(), [name]
+        while waiting:
+            new = graph[waiting.pop()] - below[name]
+            below[name] |= new
+            waiting += new
+    return sorted({tuple(sorted(other for other in below[name] if name in below[other])) for name in graph
+                   if name in below[name]})
 
 
 def read(root):
     """(packages, imports): {package: [(module, lines)]} and {package: {package: number of imports}}, lowest first."""
-    modules = modules_of(root)
+    modules = {name: module for name, module in modules_of(root).items()
+               if name.startswith("cygrad.") and not (root / name.replace(".", "/")).is_dir()}
     graph = {name: set(imports_of(text, modules)) - {name} for name, (_, _, text) in modules.items()}
-    try: TopologicalSorter(graph).prepare()
-    except CycleError as e: print("import cycle:", " -> ".join(e.args[1]), file=sys.stderr)
+    for group in cycles(root): print("import cycle:", ", ".join(group), file=sys.stderr)
     between = {}
     for name, others in graph.items():
         package = between.setdefault(modules[name][0], {})

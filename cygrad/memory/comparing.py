@@ -8,7 +8,7 @@ from cygrad.core.errors import described
 from cygrad.core.handles import Input
 from cygrad.core.paths import file_path
 from cygrad.core.sizes import words
-from cygrad.memory import profiling
+from cygrad.memory.log import Logged
 from cygrad.memory.reports import WIDEST, cut
 from cygrad.memory.rows import BY, OUTSIDE, facts
 
@@ -64,7 +64,7 @@ def compare(before, after, by):
 
 def facts_of(given):
     """rows.facts of a profile, or of a file that save() wrote."""
-    if isinstance(given, profiling.profile): return facts(given._read())
+    if isinstance(given, Logged): return facts(given._read())
     if not isinstance(given, (str, bytes, os.PathLike)):
         raise TypeError(f"compare takes a memory.profile(), or the path of a .json that its save() wrote, got "
                         f"{described(given)}")

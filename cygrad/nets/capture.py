@@ -21,7 +21,6 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.nets.built_in import DEFAULT, RESULTS
 from cygrad.nets.definition import Operator
 from cygrad.nets.gradients import CAPTURE, STOP, Pass, backward_pass
-from cygrad.nets.net import Net
 from cygrad.ops.calls import arguments_of
 
 Elements = tuple[int, int, tuple[int, ...], tuple[int, ...]]
@@ -61,9 +60,9 @@ class Blob(NamedTuple):
     recorded: bool
 
 
-def capture(f: Callable[..., Any], examples: tuple[Any, ...], name: str | None, names: Mapping[str, Tensor] | None,
-            named: Mapping[str, Any]) -> Net:
-    """As Net.capture."""
+def capture(cls: type, f: Callable[..., Any], examples: tuple[Any, ...], name: str | None,
+            names: Mapping[str, Tensor] | None, named: Mapping[str, Any]) -> Any:
+    """As Net.capture; `cls` is Net."""
     if not callable(f): raise TypeError(f"Net.capture takes a function and its arguments, got {described(f)}")
     if names is not None and not isinstance(names, Mapping):
         raise TypeError(f"Net.capture: names must be a dict from name to tensor, such as "
@@ -84,7 +83,7 @@ def capture(f: Callable[..., Any], examples: tuple[Any, ...], name: str | None, 
         raise RuntimeError("capture: reading the values of a tensor, here by an operation such as an assignment to the "
                            "elements of a mask, cannot be captured; use where() or keep it outside the captured "
                            "function") from e
-    net = Net(name or getattr(f, "__name__", type(f).__name__).replace("<lambda>", "net"))
+    net = cls(name or getattr(f, "__name__", type(f).__name__).replace("<lambda>", "net"))
     reader = Reader(net, calls, names or {})
     reader.take_inputs(f, inputs)
     for call in calls: reader.take(call)
@@ -106,7 +105,7 @@ def results(result: Any) -> list[Tensor]:
 class Reader:
     """Turns the calls of a trace into operators of a net."""
 
-    def __init__(self, net: Net, calls: list[Any], names: Mapping[str, Tensor]):
+    def __init__(self, net: Any, calls: list[Any], names: Mapping[str, Tensor]):
         self.net, self.blobs = net, dict[Key, str]()
         self.arrays: dict[Elements, Blob] = {}
         self.keys: dict[int, set[Key]] = {}         # the arrays in each buffer, by its address

@@ -138,8 +138,8 @@ def structure(text: str) -> int:
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
-def load(path: Any) -> "Net":
-    """As Net.load."""
+def load(cls: type, path: Any) -> "Net":
+    """As Net.load; `cls` is Net."""
     who = "Net.load"
     name = check_suffix(path, who)
     with Input(name, who) as file:
@@ -150,7 +150,7 @@ def load(path: Any) -> "Net":
     tensors = saving.read(name, who)
     if tensors.keys() != {*entries}:
         raise ValueError(f"{who}: {cut(repr(name))} changed while it was read; load it when nothing writes it")
-    return reader.made(tensors)
+    return reader.made(cls, tensors)
 
 
 def parsed(metadata: dict[str, str], reader: "Reader") -> Any:
@@ -354,11 +354,9 @@ class Reader:
                 return tuple(shape), dtype
         self.refuse(f"shapes: {described(name)} must have [shape, dtype], got {described(found)}")
 
-    def made(self, tensors: dict[str, Tensor]) -> "Net":
-        """The net, with the tensors of the file as constants."""
-        from cygrad.nets.net import Net
-
-        net = Net(self.net_name)
+    def made(self, cls: Any, tensors: dict[str, Tensor]) -> "Net":
+        """The net, of the class `cls`, with the tensors of the file as constants."""
+        net = cls(self.net_name)
         net._define(self.operators, {name: self.numbers.get(name, tensors.get(name)) for name in self.constants})
         net._passes, net._gradients = tuple(self.passes), self.gradients
         for p in net._passes: net._given |= gradient_names(p.gradients)

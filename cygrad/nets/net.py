@@ -3,27 +3,29 @@
 from collections.abc import Callable, Mapping
 from os import PathLike
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import tensor
+from cygrad.nets import printing
 from cygrad.nets.blobs import Names
+from cygrad.nets.capture import capture
 from cygrad.nets.checks import check_operator
 from cygrad.nets.definition import (
     PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names, check_type,
 )
 from cygrad.nets.edits import Edits
+from cygrad.nets.files import load, save
 from cygrad.nets.gradients import BUILT_IN, DEDUPLICATE, backward_pass, completed_pass, gradient_names
+from cygrad.nets.head import Head, head
 from cygrad.nets.immediate import is_immediate, run_added
+from cygrad.nets.plan import Plan, inferred, planned
+from cygrad.nets.recorded import from_graph
 from cygrad.ops.calls import described_row
 from cygrad.ops.table import ROWS
-
-if TYPE_CHECKING:
-    from cygrad.nets.head import Head
-    from cygrad.nets.plan import Plan
 
 Operands = str | int | float | None | list[str | int | float | None] | tuple[str | int | float | None, ...]
 
@@ -260,9 +262,7 @@ class Net(Edits):
         frees a graph recorded outside, setting the state of a generator, changing the parameters, groups or states of a
         solver, an update before the pass whose gradients it reads, and reading a .grad that no captured pass has
         written."""
-        from cygrad.nets.capture import capture
-
-        return capture(f, examples, name, names, arguments)
+        return capture(Net, f, examples, name, names, arguments)
 
     @staticmethod
     def from_graph(y: Tensor | list[Tensor] | tuple[Tensor, ...], name: str | None = None,
@@ -280,13 +280,11 @@ class Net(Edits):
 
         Raises RuntimeError for what the graph does not have: an operand that is no variable and that backward does not
         need, a graph that backward has freed, an autograd.Function. These errors name the operator and the operand."""
-        from cygrad.nets.recorded import from_graph
-
-        return from_graph(y, name, names)
+        return from_graph(Net, y, name, names)
 
     # ---- gradients ---------------------------------------------------------------------------------------------------
 
-    def head(self, blob: str | None = None) -> "Head":
+    def head(self, blob: str | None = None) -> Head:
         """A blob as the loss of a trainers.Updater; the output of the net by default. See Head.
 
             with cg.record(): net = Net.capture(loss, x, t)
@@ -294,8 +292,6 @@ class Net(Edits):
 
         Raises ValueError for an unknown blob, or if there is not one output; RuntimeError if the net has gradient
         operators."""
-        from cygrad.nets.head import head
-
         return head(self, blob)
 
     def add_gradient_operators(self, ys: list[str] | Mapping[str, str | None], skip: int = 0,
@@ -393,18 +389,14 @@ class Net(Edits):
         kept |= {name for name in written if name in (self._given if self._shared is None else self._shared)}
         return frozenset((kept & {*written}) - {*self._bindings})
 
-    def plan(self, shapes: Mapping[str, Any] | None = None) -> "Plan":
+    def plan(self, shapes: Mapping[str, Any] | None = None) -> Plan:
         """The memory of a run before it runs; see Plan. shapes: for each input a shape (float32), a pair (shape,
         dtype), or a tensor or array. Raises ValueError if one is missing, and the errors of operators for shapes that
         do not fit, with the operator and its blobs."""
-        from cygrad.nets.plan import planned
-
         return planned(self, shapes)
 
     def infer(self, shapes: Mapping[str, Any] | None = None) -> dict[str, tuple[tuple[int, ...], str]]:
         """The shape and the name of the dtype of each blob, for `shapes` as in plan()."""
-        from cygrad.nets.plan import inferred
-
         return inferred(self, shapes)
 
     # ---- copies, text, files, drawings -------------------------------------------------------------------------------
@@ -428,9 +420,7 @@ class Net(Edits):
 
     def text(self) -> str:
         """The net as text: its name and mode, its inputs, constants and outputs, and a line for each operator."""
-        from cygrad.nets.printing import text
-
-        return text(self)
+        return printing.text(self)
 
     def __repr__(self) -> str:
         return self.text()
@@ -441,8 +431,6 @@ class Net(Edits):
         bindings, and cannot run operators that name a solver. The file is replaced atomically, as cygrad.save does.
         Raises ValueError for another suffix and for a net with Python operators, and OSError if the file cannot be
         written."""
-        from cygrad.nets.files import save
-
         save(self, path)
 
     @staticmethod
@@ -450,9 +438,7 @@ class Net(Edits):
         """The net that `save` wrote. The whole file is checked before memory is taken for its tensors, and nothing in
         it is run. Raises ValueError for a file that is malformed, with the operator and the field, and OSError if it
         cannot be read."""
-        from cygrad.nets.files import load
-
-        return load(path)
+        return load(Net, path)
 
     def to_dot(self) -> str:
         """The net in the language of Graphviz, which draws it with `dot -Tsvg`."""

@@ -12,7 +12,6 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.nets.built_in import RESULTS
 from cygrad.nets.capture import read
 from cygrad.nets.definition import Blob, Operator, check_name
-from cygrad.nets.net import Net
 from cygrad.ops.calls import arguments_of, operand_names
 from cygrad.ops.calls import operands as operands_of_row
 
@@ -24,12 +23,12 @@ Key = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 Place = tuple[int, int]     # (id of a node, output number)
 
 
-def from_graph(y: Any, name: str | None, names: Mapping[str, Tensor] | None) -> Net:
-    """As Net.from_graph."""
+def from_graph(cls: type, y: Any, name: str | None, names: Mapping[str, Tensor] | None) -> Any:
+    """As Net.from_graph; `cls` is Net."""
     ys = list(y) if isinstance(y, (list, tuple)) else [y]
     if not ys or not all(isinstance(t, Tensor) for t in ys):
         raise TypeError(f"Net.from_graph takes a tensor or a list of tensors, got {described(y)}")
-    walk = Walk(Net("net" if name is None else name), names)
+    walk = Walk(cls("net" if name is None else name), names)
     ends = [walk.end(t) for t in ys]
     for node in walk.nodes(ends): walk.take(node)
     walk.net.outputs = [*dict.fromkeys(walk.blob(node, nr) for node, nr in ends)]
@@ -40,7 +39,7 @@ def from_graph(y: Any, name: str | None, names: Mapping[str, Tensor] | None) -> 
 class Walk:
     """The visit of a graph."""
 
-    def __init__(self, net: Net, names: Mapping[str, Tensor] | None):
+    def __init__(self, net: Any, names: Mapping[str, Tensor] | None):
         self.net, self.training = net, False
         self.blobs: dict[Place, str] = {}           # the blobs of outputs of nodes that were visited
         self.values: dict[Key, str] = {}            # the blobs of saved values, by address

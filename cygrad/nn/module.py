@@ -8,11 +8,13 @@ from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cygrad.autograd.variables import remove_grad
-from cygrad.core.answers import METHODS, NoSuch
+from cygrad.core.answers import NoSuch
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.thread_state import is_training
+from cygrad.nn.answers import METHODS
 from cygrad.nn.call import CallBase, kind_of
+from cygrad.nn.state import cast, children_first, freeze, join, load, state_of, text, unfreeze
 from cygrad.nn.waiting import (
     MAKING, assignment, first_call, is_waiting, make, registered_again, remember_place, wait,
 )
@@ -257,8 +259,6 @@ class Module(CallBase):
         What fn writes with nn.init or fill_() into the parameters of a layer that waits for its sizes is written when
         the layer has them: first it draws its own values, as without fn, then those of fn, in the order of the calls.
         So the generator is where the first call of the layer finds it, and not where apply() does."""
-        from cygrad.nn.state import children_first
-
         for module in children_first(self, set()): fn(module)
         return self
 
@@ -283,8 +283,6 @@ class Module(CallBase):
         hooks of the old one; gradients become zeros, and None stays None. Tied parameters stay tied, frozen ones
         frozen. Parameters that wait for their sizes will have this dtype. Nothing changes if an allocation fails.
         Returns this module. Raises TypeError for another dtype."""
-        from cygrad.nn.state import cast
-
         cast(self, dtype)
         return self
 
@@ -294,16 +292,12 @@ class Module(CallBase):
         state_dict. `which` has names of parameters, names of modules, which select all parameters below them, and
         functions of (name, parameter) that return whether to freeze it. Returns this module. Raises ValueError for a
         name or a function that selects nothing; then nothing has changed."""
-        from cygrad.nn.state import freeze
-
         freeze(self, which)
         return self
 
     def unfreeze(self, *which: str | Callable[[str, Tensor], bool]) -> Module:
         """Make frozen parameters variables again, with their previous grad_req and stype: all of them, or those that
         `which` selects (see `freeze`). Returns this module."""
-        from cygrad.nn.state import unfreeze
-
         unfreeze(self, which)
         return self
 
@@ -409,8 +403,6 @@ class Module(CallBase):
         """The parameters and persistent buffers by path, as detached tensors that share memory with the module: later
         updates change them, so copy them to keep a state. A tied parameter is listed under each of its names, with the
         same tensor. That of a layer that waits for its sizes has no values until the layer has them."""
-        from cygrad.nn.state import state_of
-
         return state_of(self, prefix)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> LoadResult:
@@ -422,8 +414,6 @@ class Module(CallBase):
 
         Raises ValueError that lists everything that is missing, unexpected, or of another shape or dtype, and TypeError
         for values that are not arrays; then nothing has changed."""
-        from cygrad.nn.state import load
-
         return LoadResult(*load(self, state_dict, strict))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -470,19 +460,12 @@ class Module(CallBase):
 
     @recursive_repr()
     def __repr__(self) -> str:
-        from cygrad.nn.state import text
-
         return text(self)
 
     locals().update((name, NoSuch("Module", name, sentence)) for name, sentence in METHODS.items())
 
     def __dir__(self):
         return [name for name in super().__dir__() if name not in METHODS]
-
-
-def join(prefix, name):
-    """The path of a name below a prefix."""
-    return f"{prefix}.{name}" if prefix else name
 
 
 def check_path(caller, path):

@@ -12,12 +12,16 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.graph.waiting import with_dtype
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
-from cygrad.nn.call import kind_of
-from cygrad.nn.module import Module, join
+from cygrad.nn.call import CallBase, kind_of
 from cygrad.nn.waiting import MAKING, Change, is_readable, is_waiting, remember_place
 
 MOST = 10                   # the maximum number of faults of one kind that a message lists
 BOTH = "_parameters", "_buffers"
+
+
+def join(prefix, name):
+    """The path of a name below a prefix."""
+    return f"{prefix}.{name}" if prefix else name
 
 
 def places(module, kinds, prefix=""):
@@ -198,9 +202,9 @@ def selected(module, which, caller):
     wanted = {}
     found = list(places(module, ("_parameters",)))
     for w in which or ("",):
-        if isinstance(w, Module) or not isinstance(w, str) and not callable(w):
+        if isinstance(w, CallBase) or not isinstance(w, str) and not callable(w):
             got = described(w)
-            if isinstance(w, Module): got = f"the module {type(w).__name__}; pass its path, or call its {caller}()"
+            if isinstance(w, CallBase): got = f"the module {type(w).__name__}; pass its path, or call its {caller}()"
             raise TypeError(f"{caller} takes names of parameters and modules, and functions of (name, parameter), got "
                             f"{got}")
         chosen = [(m, name) for m, name, path in found

@@ -11,7 +11,6 @@ from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.core.thread_state import set_recording
 from cygrad.memory import profile
 from cygrad.nn.call import running_layer
-from cygrad.nn.module import Module
 from cygrad.nn.waiting import is_readable
 
 SAVED = CATEGORY_NAMES.index("saved")
@@ -132,7 +131,7 @@ def kept_bytes(log):
     return found
 
 
-def summarize(module: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Summary:
+def summarize(module: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Summary:
     """See Module.summary."""
     watch = Watch(module)
     modules = list(module.modules())

@@ -8,7 +8,8 @@ import gc
 from pathlib import Path
 
 import pytest
-from layers import LAYERS, WITHOUT, holding, layer, made
+from layers import LAYERS, WITHOUT
+from layers_made import holding, layer, made
 from layers_nets import NETS
 from modules import compare, count, infos, samples_of
 from opinfo import line

@@ -1,7 +1,7 @@
 """The rows of layers.py for convolution, pooling, padding, normalization, recurrence and attention."""
 
 from conventions import refuse
-from layers import layer
+from layers_made import layer
 from modules import Packed, flat, sequences, without_indices
 
 

@@ -586,7 +586,7 @@ def load_generator(key, counter):
     g.state = key, counter
     return g
 
-load_generator.__module__ = "cygrad.core.pickling"  # the path in pickles, which never changes (core/pickling.py)
+load_generator.__module__ = "cygrad.core.pickling"  # the path in pickles, which never changes (pickles.py)
 
 
 default_generator = Generator()

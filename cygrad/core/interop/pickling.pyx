@@ -45,7 +45,7 @@ def load_waiting(name, shape, dtype, grad_req, with_grad, writes):
     if grad_req is not None: make_variable(t, grad_req, None, with_grad)
     return t
 
-# The path in pickles, which never changes (core/pickling.py).
+# The path in pickles, which never changes (core/execute/pickles.py).
 load_tensor.__module__ = load_waiting.__module__ = "cygrad.core.pickling"
 
 
