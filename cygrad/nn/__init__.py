@@ -4,7 +4,7 @@ Each family is a module that is loaded at its first use: cygrad.nn.Linear loads 
 
 from importlib import import_module as _import_module
 
-from cygrad.core.answers import of_nn as _of_nn
+from cygrad.nn.answers import of_nn as _of_nn
 from cygrad.nn.module import HookHandle, LoadResult, Module
 from cygrad.nn.parameter import Parameter
 

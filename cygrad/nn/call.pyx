@@ -12,8 +12,8 @@ from cygrad.memory.sites cimport layers, set_layer
 
 from weakref import ref
 
-from cygrad.core.answers import of_layer
 from cygrad.core.errors import module_of
+from cygrad.nn.answers import of_layer
 
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object args, Py_ssize_t i)

@@ -14,7 +14,7 @@ solver.update()."""
 import cygrad.bundles  # noqa: F401 (before anything compiled)
 from importlib import import_module as _import_module
 
-from cygrad.core.answers import of_optim as _of_optim
+from cygrad.optim.answers import of_optim as _of_optim
 from cygrad.optim import solver as _solver
 from cygrad.optim.groups import SolverState
 from cygrad.optim.solver import Solver

@@ -4,8 +4,8 @@ import itertools
 from numbers import Integral
 from typing import Any
 
-from cygrad.core.answers import of_schedule
 from cygrad.core.errors import described
+from cygrad.optim.answers import of_schedule
 from cygrad.optim.settings import count, instance, number, rate_at, shown
 
 CREATED = itertools.count()                         # the order in which schedules were created

@@ -32,10 +32,10 @@ from cygrad.optim.parameters cimport (
     parameter_of,
 )
 
-from cygrad.core.answers import SOLVERS, of_solver
 from cygrad.core.errors import described, module_of
 from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
+from cygrad.optim.answers import SOLVERS, of_solver
 from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed, solver_text
 from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 
