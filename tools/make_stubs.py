@@ -23,7 +23,7 @@ NUMBERS = {"int", "float", "bool", "complex"}
 
 PARAMETERS = {              # `function.parameter`, or the name of a parameter without annotation, in any function
     "plan.f": "Callable[..., object]", "plan.example": "Any",
-    "operands": "tuple[str | None, ...]", "as_call.arguments": "Mapping[str, Any]",
+    "operands": "tuple[str | None, ...]", "as_call.arguments": "Mapping[str, Any]", "as_row.attributes": "Any",
     "kept.arguments": "Mapping[str, Any]", "wanted": "Sequence[int]",
     "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
     "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
@@ -78,6 +78,8 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
     "plan": "profile",
     "Operator.as_call": "tuple[Sequence[int] | None, Any]", "Operator.kept": "tuple[list[int], list[int]]",
+    **dict.fromkeys(("Operator.as_row", "Solver.as_row"), "tuple[str, dict[str, Any]]"),
+    **{f"Operator.{name}": "str" for name in ("operands", "outputs", "row")}, "Operator.functions": "dict[str, str]",
     "ensure_dense": "Tensor | None", "GradientSlice.to_dense": "Tensor",
     **{f"GradientSlice.{name}": "GradientSlice" for name in "deduplicate copy".split()},
     **{f"GradientSlice.{name}": "Tensor" for name in "indices values".split()},

@@ -16,14 +16,12 @@ from cygrad.core.interop.numpy import asarray
 from cygrad.nets.definition import DENSE, NEGATE, PYTHON, STOP, ZERO, Operator
 from cygrad.nets.gradients import ADD_ROWS, DEDUPLICATE, MOVE, ONES, RANDOM, SOLVER, ZERO_GRAD, ZEROS, ZEROS_LIKE
 from cygrad.nets.versions import DROPOUT
-from cygrad.ops.calls import call
+from cygrad.ops.calls import call, results
 from cygrad.ops.gradient import scale_gradient
 from cygrad.ops.random import dropout
 from cygrad.ops.running import move_statistics
 from cygrad.ops.table import ROWS
 
-# Types that have further outputs for their formula if they are recorded: how many results they have.
-RESULTS = {"lstm_layer": 3, "gru_layer": 2, "rnn_layer": 2, "rnn_relu_layer": 2}
 REQUIRED = {"zeros": ("shape", "dtype"), "random": ("law", "shape", "numbers", "dtype"),
             "solver": ("solver", "method", "arguments"), "move_running": ("factor",)}
 DEFAULT = "default"         # the name of the default generator
@@ -57,7 +55,8 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any], w
     if "generator" in arguments:                    # (attention; its row takes the state of a generator instead)
         return ROWS[type].function(*inputs, seed=arguments.pop("generator"), **arguments)
     made = call(type, inputs, arguments)
-    return made[:RESULTS[type]] if type in RESULTS else made
+    n = results(type)
+    return made[:n] if n and isinstance(made, tuple) else made      # (more are for the formula)
 
 
 def apart(inputs: list[Any], target: Any) -> list[Any]:

@@ -18,9 +18,10 @@ from cygrad.core.execute.generator import Generator, default_generator
 from cygrad.core.execute.program import Program
 from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
-from cygrad.nets.built_in import DEFAULT, RESULTS
+from cygrad.nets.built_in import DEFAULT
 from cygrad.nets.definition import Operator
-from cygrad.nets.gradients import CAPTURE, STOP, Pass, backward_pass
+from cygrad.nets.gradients import CAPTURE, COPY, ROW_OF, STOP, Pass, backward_pass
+from cygrad.nets.versions import DROPOUT
 from cygrad.ops.calls import arguments_of
 
 Elements = tuple[int, int, tuple[int, ...], tuple[int, ...]]
@@ -204,7 +205,7 @@ class Reader:
         """The blob of a result. That of a tensor from outside, or of a constant, is a copy."""
         name = self.elements(a)
         held = name in self.net.bindings or name in self.net.constants
-        return self.emit("copy", (name,), 1)[0] if held else name
+        return self.emit(COPY, (name,), 1)[0] if held else name
 
     def binding(self, x: Tensor) -> str:
         """The blob of a tensor from outside."""
@@ -222,7 +223,7 @@ class Reader:
         """The blob of a tensor that the function made from values. No operator can write to a constant."""
         name = self.net.add_constant(x)
         start, end = address(x), address(x) + x.nbytes
-        return self.emit("copy", (name,), 1)[0] if any(start <= at < end for at in self.written) else name
+        return self.emit(COPY, (name,), 1)[0] if any(start <= at < end for at in self.written) else name
 
     # ---- operators
 
@@ -258,7 +259,7 @@ class Reader:
             if recorded: self.track(target.buffer)
             self.set_name(target, reads[0])
             return
-        outputs = outputs[:RESULTS.get(type, len(outputs))]
+        outputs = outputs[:len(op.outputs.split())]
         names = self.emit(type, reads, len(outputs), arguments, within)
         if self.records and tracked and not recorded and op.differentiable:
             names = tuple(self.emit(STOP, (name,), 1)[0] for name in names)
@@ -278,7 +279,7 @@ class Reader:
         if generator is None: return type, arguments
         self.training = True
         kept = {key: value for key, value in arguments.items() if key not in ("key", "seed", "counter")}
-        return {"dropout_with": "dropout"}.get(type, type), kept | self.generator(generator)
+        return DROPOUT if type == ROW_OF[DROPOUT] else type, kept | self.generator(generator)
 
     def generator(self, g: Generator) -> dict[str, Any]:
         """The argument that names a generator."""

@@ -14,27 +14,23 @@ from cygrad.nets.definition import (
 )
 from cygrad.nets.versions import DROPOUT, Place, Version, Versions, View
 from cygrad.ops.calls import kept, operand_names, operands
+from cygrad.ops.elementwise import add
+from cygrad.ops.gradient import scale_gradient
+from cygrad.ops.join import concat
+from cygrad.ops.random import dropout_with
+from cygrad.ops.shape import copy
+from cygrad.ops.slices import assign
 from cygrad.ops.table import ROWS
 
 SUFFIX = "_gradient"
 DEDUPLICATE = "deduplicate"
-ONES, ZEROS_LIKE, ADD, ADD_ROWS = "ones_like", "zeros_like", "add", "add_rows"
+ONES, ZEROS_LIKE, ADD_ROWS = "ones_like", "zeros_like", "add_rows"
+ADD, ASSIGN, CONCAT, COPY = (f.__name__ for f in (add, assign, concat, copy))
 ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER = "zeros", "zero_grad", "move_running", "random", "solver"
 MADE = {ZEROS, ZERO_GRAD, MOVE, RANDOM, SOLVER, DEDUPLICATE, ONES, ZEROS_LIKE}     # nothing flows through them
 BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ADD_ROWS, DROPOUT, *MADE}    # types that are no rows of the table
 
-# Operands that never have a gradient: integers, masks, lengths, labels, weights of classes, running statistics.
-NO_GRADIENT = {"condition", "indices", "index", "mask", "lengths", "offsets", "place", "running_mean", "running_var",
-               "sorter", "targets", "input_lengths", "target_lengths", "packed"}
-NO_GRADIENT_OF = {
-    **dict.fromkeys(("cross_entropy", "cross_entropy_along", "nll_loss"), {"target", "weight"}),
-    **dict.fromkeys(("soft_cross_entropy", "soft_cross_entropy_along"), {"weight"}),
-    **dict.fromkeys(("linear_cross_entropy", "hinge_embedding_loss"), {"target"}),
-    "bce_with_logits": set(),
-}
-OF_PLACES = {"cummax", "cummin", "topk"}    # rows of an operator without a gradient, whose values have one
-
-ROW_OF = {NEGATE: "scale_gradient", DENSE: "scale_gradient", DROPOUT: "dropout_with"}  # whose gradient a type has
+ROW_OF = {NEGATE: scale_gradient.__name__, DENSE: scale_gradient.__name__, DROPOUT: dropout_with.__name__}
 
 Registered = Callable[[Operator, list[str | None]], tuple[Sequence[Operator], Sequence[Any]]]
 
@@ -292,10 +288,10 @@ class Walk:
         g = whole[0] if len(whole) == 1 else self.total(whole, self.fresh(f"{root}_grad"))
         if not place.views: return g                # (it wrote all of it)
         rest = self.fresh(f"{root}_grad_rest")
-        self.emit(Operator("copy", (g,), (rest,), is_gradient=True))
+        self.emit(Operator(COPY, (g,), (rest,), is_gradient=True))
         part, zeros = self.view(place.views, rest), self.fresh(f"{root}_grad_zeros")
         self.emit(Operator(ZEROS_LIKE, (part,), (zeros,), is_gradient=True))
-        self.emit(Operator("assign", (part, zeros), (part,), {"index": (...,), "inplace": True}, is_gradient=True))
+        self.emit(Operator(ASSIGN, (part, zeros), (part,), {"index": (...,), "inplace": True}, is_gradient=True))
         self.add(write.before, rest)
         return self.view(place.views, g)
 
@@ -348,7 +344,7 @@ class Walk:
         if len(sparse) == len(parts):
             total = GradientSlice(self.fresh(f"{name}_indices_concat"), self.fresh(f"{name}_values_concat"))
             for what in (0, 1):
-                self.emit(Operator("concat", [p[what] for p in parts], (total[what],), {"axis": 0}, is_gradient=True))
+                self.emit(Operator(CONCAT, [p[what] for p in parts], (total[what],), {"axis": 0}, is_gradient=True))
             return total
         sum_so_far: Any = parts[0]
         for k, part in enumerate(parts[1:], 2):
@@ -399,7 +395,8 @@ class Walk:
         if self.count.get(version, 1) > 1:
             self.splits[version] = self.splits.get(version, 0) + 1
             name = f"{name}_autosplit_{self.splits[version] - 1}"
-        if operator.type == "embedding" and operator.arguments.get("sparse") and version[1] == 0:
+        row = ROWS.get(operator.type)
+        if row is not None and row.operator.sparse and operator.arguments.get("sparse") and version[1] == 0:
             return GradientSlice(self.fresh(f"{name}_indices"), self.fresh(f"{name}_values"))
         return self.fresh(name)
 
@@ -454,13 +451,13 @@ def targets_of(operator: Operator, constants: Any) -> list[int]:
     """The positions of the inputs of an operator that can have a gradient."""
     if operator.type == STOP or operator.type in MADE or not operator.arguments.get("recorded", True): return []
     reads = differentiated(operator, constants)
-    names = [""] * len(reads)
+    names, without = [""] * len(reads), ""
     if operator.of is None and operator.type in ROWS and operator.type not in registered:
-        if not ROWS[operator.type].operator.differentiable and operator.type not in OF_PLACES: return []
-        names = operand_names(operands(operator.type), len(reads))
-    without = NO_GRADIENT_OF.get(operator.type, NO_GRADIENT)
+        row = ROWS[operator.type]
+        if not row.operator.differentiable and not row.selects: return []
+        names, without = operand_names(operands(operator.type), len(reads)), row.operator.no_gradient
     return [i for i, name in enumerate(reads)
-            if name is not None and name not in constants and names[i] not in without]
+            if name is not None and name not in constants and not (names[i] and names[i] in without.split())]
 
 
 def kept_by(operator: Operator, wanted: Sequence[int]) -> tuple[list[int], list[int], bool]:
@@ -470,7 +467,7 @@ def kept_by(operator: Operator, wanted: Sequence[int]) -> tuple[list[int], list[
     if operator.of is None and kind in ROWS:
         inputs, outputs = kept(kind, operator.inputs, operator.arguments, wanted)
         visible = [j for j in outputs if j < len(operator.outputs)]
-        return inputs, visible, len(visible) < len(outputs) or operator.type in OF_PLACES
+        return inputs, visible, len(visible) < len(outputs) or ROWS[kind].selects
     inputs = [i for i, name in enumerate(operator.inputs) if name is not None]
     return inputs, [*range(len(operator.outputs))] if operator.type == PYTHON else [], operator.of is not None
 

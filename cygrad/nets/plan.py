@@ -14,6 +14,7 @@ from cygrad.core.graph.around import eager_reason, hook_on
 from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nets.definition import PYTHON
+from cygrad.nets.gradients import ADD
 from cygrad.nets.immediate import mode
 from cygrad.nets.lowering import Run
 from cygrad.nets.turns import other_thread
@@ -48,7 +49,7 @@ def kinds_of(steps: Sequence[str]) -> tuple[str, ...]:
     """As Plan.kinds. Sums of gradients are "add" between steps of the backward pass."""
     kinds = ["gradient" if s.endswith(GRADIENT) else "forward" if s in ROWS or s == SIGNS else "other" for s in steps]
     for k in range(1, len(kinds) - 1):
-        if steps[k] == "add" and kinds[k - 1] == "gradient" == kinds[k + 1]: kinds[k] = "gradient"
+        if steps[k] == ADD and kinds[k - 1] == "gradient" == kinds[k + 1]: kinds[k] = "gradient"
     return tuple(kinds)
 
 

@@ -9,7 +9,6 @@ from cygrad.core.errors import described
 from cygrad.core.graph.attributes import Attributes
 from cygrad.core.graph.symbol import described_leaf, described_node, operands_of, place_of
 from cygrad.core.graph.tensor import Tensor
-from cygrad.nets.built_in import RESULTS
 from cygrad.nets.capture import read
 from cygrad.nets.definition import Blob, Operator, check_name
 from cygrad.ops.calls import arguments_of, operand_names
@@ -91,7 +90,7 @@ class Walk:
         inputs = [self.operand(type, f"{k} ({words[k]})", *operand) for k, operand in enumerate(operands)]
         self.training = self.training or training
         made: list[str] = []
-        for nr in range(RESULTS.get(type, n_out)):
+        for nr in range(min(n_out, len(op.outputs.split()))):
             wanted = self.wanted.get((id(node), nr))
             made.append(wanted or self.fresh(type, {*made}))
             self.blobs[id(node), nr] = made[-1]

@@ -14,9 +14,7 @@ Version = tuple[str, int]   # a blob, and how many operators have written it
 View = tuple[Operator, int]     # an operator and the number of its output
 
 DROPOUT = "dropout"
-SAME = {NEGATE, DENSE, "scale_gradient", "locally_constant", "dropout_identity"}    # views of all elements, in order
-WHOLE = SAME | {"reshape", "expand_dims", "squeeze"}    # of which a reshape is a view too
-UNSURE = {"reshape", "as_view"}                         # a copy if the elements are not in row-major order
+ALIASES = {NEGATE, DENSE, STOP, DROPOUT}        # views of all elements of their input, or copies (DROPOUT)
 
 
 class Memory:
@@ -100,10 +98,11 @@ class Versions:
         """The places of the outputs of an operator, if they are views of its first input."""
         kind, source = operator.type, operator.inputs[0] if operator.inputs else None
         if source is None or operator.of is not None or not is_view(operator): return []
-        place = self.place(source)
-        sure = place.sure and kind != DROPOUT and (kind not in UNSURE or place.dense)
-        return [Place(place.memory, place.views if kind in (*SAME, STOP, DROPOUT) else (*place.views, (operator, j)),
-                      place.dense and kind in (*WHOLE, STOP, DROPOUT), sure, place.detached or kind == STOP)
+        place, op = self.place(source), ROWS[kind].operator if kind not in ALIASES else None
+        alias, in_order = (True, True) if op is None else (op.alias, op.in_order)
+        sure = place.sure and kind != DROPOUT and (op is None or not op.may_copy or place.dense)
+        return [Place(place.memory, place.views if alias else (*place.views, (operator, j)),
+                      place.dense and in_order, sure, place.detached or kind == STOP)
                 for j in range(len(operator.outputs))]
 
     def move(self, operator: Operator, views: Iterable[Place]) -> None:

@@ -30,7 +30,7 @@ cdef driver.Loop* LEAKY_CODED = driver.find("leaky_relu_grad_coded")
 @final
 cdef class LeakyRelu(Elementwise):
     """y = x where x > 0, else p x, p >= 0 a number        dx = g where y > 0, else p g"""
-    number = True
+    number = "negative_slope"
     dx = "leaky_relu_grad g out p"
 
     def __cinit__(self):
@@ -51,10 +51,12 @@ cdef class LeakyRelu(Elementwise):
 
 @final
 cdef class Prelu(Elementwise):
-    """z = x where x > 0, else y x        dx = g where x > 0, else y g        dy = 0 where x > 0, else g x"""
-    inputs = "xy"
-    dx = "prelu_grad_x g x y"
-    dy = "prelu_grad_w g x"
+    """y = x where x > 0, else w x        dx = g where x > 0, else w g        dw = 0 where x > 0, else g x
+
+    w is the weight."""
+    row, operands, functions = "prelu_broadcast", "x weight", {"prelu": "x weight"}
+    dx = "prelu_grad_x g x weight"
+    dweight = "prelu_grad_w g x"
 
     cdef object formula(self, c, int i, g):
         x = c.input(0)
@@ -63,8 +65,8 @@ cdef class Prelu(Elementwise):
 
 @final
 cdef class Threshold(Elementwise):
-    """out = x where x > y, else z, y and z numbers        dx = g where x > y, else 0"""
-    inputs = "xyz"
+    """y = x where x > threshold, else value, numbers        dx = g where x > threshold, else 0"""
+    operands = "x threshold value"
     code = "threshold_code"
     dx = "chosen_1 code g"
 
@@ -74,8 +76,8 @@ cdef class Threshold(Elementwise):
 
 @final
 cdef class Hardtanh(Elementwise):
-    """out = min(max(x, y), z), y and z numbers        dx = g where y < x < z, else 0"""
-    inputs = "xyz"
+    """y = min(max(x, min_val), max_val), numbers        dx = g where min_val < x < max_val, else 0"""
+    operands = "x min_val? max_val?"
     code = "hardtanh_code"
     dx = "chosen_1 code g"
 
@@ -108,7 +110,7 @@ cdef class Hardswish(Elementwise):
 @final
 cdef class Elu(Elementwise):
     """y = x where x > 0, else p (e^x - 1), p >= 0 a number        dx = g where y > 0, else g (y + p)"""
-    number = True
+    number = "alpha"
     dx = "elu_grad g out p"
 
     cdef object formula(self, c, int i, g):
@@ -131,7 +133,7 @@ cdef class Selu(Elementwise):
 @final
 cdef class Celu(Elementwise):
     """y = x where x > 0, else p (e^(x / p) - 1), p a number        dx = g where y > 0, else g (1 + y / p)"""
-    number = True
+    number = "alpha"
     dx = "celu_grad g out p"
 
     cdef object formula(self, c, int i, g):

@@ -1,5 +1,7 @@
 """scaled_dot_product_attention."""
 
+cimport cython
+
 import math
 
 from cython cimport final
@@ -54,6 +56,13 @@ cdef class Attending(Attributes):
                   bint heads_last=False):
         self.is_causal, self.masked, self.scale = is_causal, masked, scale
         self.p, self.key, self.counter, self.heads_last = p, key, counter, heads_last
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def arguments(self):
+        """The key is the `seed` of a generator."""
+        rest = Attributes.arguments(self)
+        return {"seed": rest.pop("key")} | rest
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
@@ -170,6 +179,7 @@ cdef class Attend(Operator):
 
     Backward keeps q, k, v, the mask, y and log sum e^s of each query (a hidden output), and computes p again, block by
     block; for dv alone neither v nor y. The formula, for create_graph, makes all of p and ds."""
+    operands = "query key value attn_mask?"
 
     def __cinit__(self):
         self.fused = self.differentiable = self.joint_formula = True
@@ -313,6 +323,7 @@ cdef class Attend(Operator):
 cdef class ScaledDotProductAttention(Attend):
     """y = p v, p = softmax(s), s = scale q k' + mask        dv = p' g        dmask = ds, summed
     dq = scale ds k        dk = scale ds' q        with ds = p (g v' - sum g y)"""
+    row, functions = "attend", {"scaled_dot_product_attention": "query key value attn_mask?"}
 
     def __cinit__(self):
         self.name = "scaled_dot_product_attention"
@@ -325,6 +336,7 @@ cdef class AttentionWithDropout(Attend):
 
     Backward draws d again from the key and the counter. The rest is as without dropout. In predict mode d is 1; the
     operator is recorded because backward must detect nodes that depend on the mode."""
+    row, functions = "attend_with_dropout", {"attention_with_dropout": "query key value"}
 
     def __cinit__(self):
         self.name, self.mode_dependent = "attention_with_dropout", True

@@ -1,6 +1,8 @@
 """Base classes of operators. Elementwise implements infer, forward, keeps and backward for operators that work element
 by element with broadcasting. View does so for operators whose output is a view of their input."""
 
+cimport cython
+
 import math
 import re
 
@@ -77,36 +79,46 @@ cdef Number number_of(number):
 cdef class Elementwise(Operator):
     """y = value(x, ...), with a rule for the gradient of each input. A class declares
 
-        inputs      a letter for each input: "x" (the default), "xy", ...
-        dx, dy      the rule for the gradient of each input: a kernel and its operands in order, such as "div g x".
-                    Operands are g (the gradient), inputs, out, code and p (the number). "g" alone: the gradient is g
-                    itself; "": there is none
+        operands    the names of its inputs: "x" (the default), "x y", ...
+        dx, dy      the rule for the gradient of each operand, "d" and its name: a kernel and what it reads in order,
+                    such as "div g x". These are g (the gradient), operands, out, code and p (the number). "g" alone:
+                    the gradient is g itself; "": there is none
         code        a value kernel that also computes a code of `bits` bits (1 or 2) for each element of the result.
                     Backward then keeps the packed codes instead of the inputs
-        number      whether the operator's attributes are a Number, which the value kernel takes after the inputs
+        number      what the function calls its number, if it has one. The attributes are then a Number, which the value
+                    kernel takes after the inputs
         integers    how bools and integers are computed: TO_FLOATS (cast to the default dtype first), None (an error),
                     or a NumPy function
 
     and its formula. The operator's name is the class name in snake_case, and its value kernel has that name."""
-    inputs = "x"
-    number = False
+    operands = "x"
+    number = ""
     integers = TO_FLOATS
     code, bits = "", 1
 
     def __cinit__(self):
         cls = type(self)
+        if hasattr(cls, "inputs"):
+            raise TypeError(f"{cls.__name__}: inputs = {described(cls.inputs)} names the operands by letters; declare "
+                            f"operands = {described(' '.join(cls.inputs))}")
         self.promotes = self.fused = self.differentiable = True
         self.name = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
         if self.name in kernel_names(): self.value = driver.find(self.name)
-        self.n_in = len(cls.inputs)
-        self.has_number = cls.number
+        names = [name.rstrip("?") for name in cls.operands.split()]
+        self.n_in, self.has_number = len(names), bool(cls.number)
         if cls.integers is TO_FLOATS: self.promotes_to_float = True
         else: self.numpy = cls.integers
         self.width = cls.bits
-        codes = {letter: i for i, letter in enumerate(cls.inputs)} | {"g": G, "p": NUMBER, "out": OUT, "code": CODE}
+        codes = {name: i for i, name in enumerate(names)} | {"g": G, "p": NUMBER, "out": OUT, "code": CODE}
         if cls.code: self.coder = driver.find(cls.code)
-        for i, letter in enumerate(cls.inputs):
-            self.derivative(&self.rules[i], [*getattr(cls, "d" + letter, "").split()], codes)
+        for i, name in enumerate(names):
+            self.derivative(&self.rules[i], [*getattr(cls, "d" + name, "").split()], codes)
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        if not self.has_number: return Operator.as_row(self, attributes)
+        return self.row, {type(self).number: attributes.number}
 
     cdef int derivative(self, Rule* rule, list words, dict codes) except -1:
         """Parse a rule."""
@@ -266,6 +278,8 @@ cdef class HasCode(Operator):
     """y = whether the code of each element is this one, a bool; no gradient
 
     The input is packed codes."""
+
+    row = "code_is"
 
     def __cinit__(self):
         self.name = "has_code"

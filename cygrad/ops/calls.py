@@ -10,77 +10,22 @@ from types import NoneType
 from cygrad.core.errors import described
 from cygrad.core.graph.attributes import MAX_DEPTH, plain
 from cygrad.core.graph.tensor import Tensor
-from cygrad.ops.arguments import CONVERSIONS, INSTEAD, ROW_OF
 from cygrad.ops.table import ROWS
 
-# The tensors that a function takes, in the order in which its operator has them. "?": may be missing; "*": all that
-# remain, one by one; "[]": these as one list. A row that is not here takes its first parameter; an update of a solver
-# takes all that have no default.
-OPERANDS = {name: tuple(words.split()) for words, names in {
-    "x y": "add sub mul div floor_divide remainder power logaddexp xlogy atan2 hypot copysign fmax fmin less "
-           "less_equal equal not_equal greater greater_equal logical_and logical_or logical_xor bitwise_and bitwise_or "
-           "bitwise_xor maximum minimum matmul mse conv_weight contract",
-    "x weight": "prelu prelu_broadcast conv1d_sized conv2d_sized conv3d_sized conv_transpose1d_sized "
-                "conv_transpose2d_sized conv_transpose3d_sized",
-    "x b": "solve solve_triangular lstsq solve_transposed solve_triangular_transposed lstsq_parts",
-    "x": "polygamma",
-    "g y": "relu_gradient",
-    "x a": "recurrence",
-    "x v": "put_view assign",
-    "x v indices": "put",
-    "x v sorter?": "searchsorted",
-    "x v mask": "mask_put",
-    "x v *indices": "add_at",
-    "x *indices": "take_at",
-    "x indices": "take",
-    "x index": "gather gather_ranked",
-    "x index src": "scatter_add",
-    "x mask": "select",
-    "x min? max?": "clip",
-    "x threshold value": "threshold",
-    "x min_val? max_val?": "hardtanh",
-    "condition x y": "where",
-    "[]xs": "concat stack",
-    "*operands": "einsum",
-    "z []xs": "locally_constant",
-    "x w b?": "linear",
-    "x weight bias?": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
-    "x weight?": "rms_norm",
-    "x weight? bias?": "layer_norm group_norm instance_norm batch_norm_with_statistics",
-    "x running_mean? running_var? weight? bias?": "batch_norm",
-    "x running_mean running_var weight? bias?": "batch_norm_predict",
-    "indices weight": "embedding",
-    "indices weight offsets? per_sample_weights?": "embedding_bag",
-    "indices weight per_sample_weights": "embedding_bag_weighted",
-    "x place": "pool_take",
-    "y place": "pool_put",
-    "query key value attn_mask?": "scaled_dot_product_attention attend attend_with_dropout",
-    "query key value": "attention_with_dropout",
-    "x []weights h0? c0? lengths?": "lstm",
-    "x []weights h0? lengths?": "gru rnn rnn_relu",
-    "x w_ih w_hh b_ih b_hh h0 c0 lengths?": "lstm_layer",
-    "x w_ih w_hh b_ih b_hh h0 lengths?": "gru_layer rnn_layer rnn_relu_layer",
-    "x targets": "bce_with_logits",
-    "x target weight?": "cross_entropy cross_entropy_along nll_loss binary_cross_entropy",
-    "x probabilities weight?": "soft_cross_entropy soft_cross_entropy_along",
-    "target x weight bias?": "linear_cross_entropy",
-    "log_probs targets input_lengths target_lengths": "ctc_loss",
-    "log_probs packed": "ctc_loss_packed",
-    "x target": "l1_loss smooth_l1_loss huber_loss kl_div poisson_nll_loss soft_margin_loss hinge_embedding_loss",
-    "x target var": "gaussian_nll_loss",
-    "x target weight? pos_weight?": "binary_cross_entropy_with_logits",
-    "x target pos_weight": "bce_with_pos_weight",
-}.items() for name in names.split()}
-
-
+@cache
 def operands(type):
     """The names of the tensors that the row `type` takes, in the order of its operator. A name ends with "?" if the
     operand may be missing, and begins with "*" or "[]" if it stands for all inputs that remain."""
-    row = row_of(type)
-    if type in OPERANDS: return OPERANDS[type]
-    names = [p.name for p in parameters(type).values()]
-    if not type.endswith("_update"): return names[0],
-    return tuple([p.name for p in parameters(row.name).values() if p.default is Parameter.empty])
+    operator = row_of(type).operator
+    return tuple(operator.functions.get(type, operator.operands).split())
+
+
+@cache
+def results(type):
+    """How many results the row `type` has, if its function runs the operator of the row alone; else None. The operator
+    can give more, for its formula."""
+    operator = row_of(type).operator
+    return len(operator.outputs.split()) if operator.row == type else None
 
 
 def operand_names(names, n):
@@ -223,10 +168,7 @@ def arguments_of(operator, attributes, n_inputs):
     """(type, arguments) of an execution of `operator` with `attributes` (or None) and `n_inputs` operands: the name of
     a row, and the arguments with which call() executes the same, in the order of the function. Raises ValueError for an
     operator without a row, or another number of operands than it takes."""
-    given = {} if attributes is None else attributes.arguments()
-    convert = CONVERSIONS.get(operator.name)
-    if convert is not None: type, given = convert(operator, attributes, given)
-    else: type = INSTEAD.get(operator.name) or ROW_OF.get(operator.name)
+    type, given = operator.as_row(attributes)
     if type not in ROWS or operator not in ROWS[type].module.OPERATORS.values():
         raise ValueError(f"arguments_of: the operator {operator.name} is not in the table of operators, so no net can "
                          f"name it")

@@ -53,8 +53,7 @@ cdef class Groups(Attributes):
     @cython.binding(False)
     @cython.embedsignature.format("clinic")
     def arguments(self):
-        """instance_norm, whose number of groups is 0, does not take it."""
-        return {"num_groups": self.groups, "eps": self.eps} if self.groups else {"eps": self.eps}
+        return {"num_groups": self.groups, "eps": self.eps}
 
 
 cdef Channels channels_of(const Layout* x, int dtype, double eps) noexcept nogil:
@@ -86,6 +85,7 @@ cdef int check_channels(str name, const Call* c, int first) except -1 nogil:
 cdef class ChannelNorm(Operator):
     """The base of normalizations of x (n, channels, ...). The last inputs, from `first` on, are an optional weight, and
     then an optional bias, for each channel. Output 1 has statistics, which backward keeps."""
+    operands = "x weight? bias?"
     cdef int first          # the input that is the weight
 
     def __cinit__(self):
@@ -269,6 +269,9 @@ cdef class BatchNorm(ChannelNorm):
 
     The means and the variance are those of a channel in the batch. Output 1, which batch_norm uses and does not return,
     has the mean and the unbiased variance of each channel. Backward keeps it, x and, for dx, weight."""
+    outputs = "y statistics"
+    row, no_gradient = "batch_norm_with_statistics", "running_mean running_var"
+    functions = {"batch_norm": "x running_mean? running_var? weight? bias?"}
 
     def __cinit__(self):
         self.name, self.mode_dependent = "batch_norm", True
@@ -332,6 +335,8 @@ cdef class BatchNormPredict(ChannelNorm):
 
     batch_norm in predict mode. Backward keeps the running means and the rates (copies, in a hidden output), for dweight
     x and for dx weight."""
+    operands = "x running_mean running_var weight? bias?"
+    no_gradient = "running_mean running_var"
 
     def __cinit__(self):
         self.name, self.mode_dependent, self.first = "batch_norm_predict", True, 3

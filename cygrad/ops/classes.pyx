@@ -1,5 +1,7 @@
 """What losses over classes share: their attributes, labels and weights, and the base class of their operators."""
 
+cimport cython
+
 from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
@@ -193,6 +195,13 @@ cdef class ClassLoss(Operator):
 
     def __cinit__(self):
         self.fused = self.differentiable = True
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        """The row whose name ends with "_along" takes the axis of the classes, if it is neither 0 nor 1."""
+        rows = self.row, *self.functions
+        return rows[-1 if attributes.axis > 1 else 0], attributes.arguments()
 
     cdef int infer(self, Call* c) except -1 nogil:
         """The loss, of the shape of the rows unless it is reduced. Its workspace ends with that of the rows."""

@@ -24,37 +24,37 @@ from cygrad.core.dtypes import DTYPES
 @final
 cdef class Less(Truth):
     """z = x < y, a bool; no gradient"""
-    inputs, integers = "xy", np.less
+    operands, integers = "x y", np.less
 
 
 @final
 cdef class LessEqual(Truth):
     """z = x <= y, a bool; no gradient"""
-    inputs, integers = "xy", np.less_equal
+    operands, integers = "x y", np.less_equal
 
 
 @final
 cdef class Equal(Truth):
     """z = x == y, a bool; no gradient"""
-    inputs, integers = "xy", np.equal
+    operands, integers = "x y", np.equal
 
 
 @final
 cdef class NotEqual(Truth):
     """z = x != y, a bool; no gradient"""
-    inputs, integers = "xy", np.not_equal
+    operands, integers = "x y", np.not_equal
 
 
 @final
 cdef class Greater(Truth):
     """z = x > y, a bool; no gradient"""
-    inputs, integers = "xy", np.greater
+    operands, integers = "x y", np.greater
 
 
 @final
 cdef class GreaterEqual(Truth):
     """z = x >= y, a bool; no gradient"""
-    inputs, integers = "xy", np.greater_equal
+    operands, integers = "x y", np.greater_equal
 
 
 @final
@@ -80,19 +80,19 @@ cdef class Isfinite(Truth):
 @final
 cdef class LogicalAnd(Truth):
     """z = x and y, a bool; no gradient"""
-    inputs, integers = "xy", np.logical_and
+    operands, integers = "x y", np.logical_and
 
 
 @final
 cdef class LogicalOr(Truth):
     """z = x or y, a bool; no gradient"""
-    inputs, integers = "xy", np.logical_or
+    operands, integers = "x y", np.logical_or
 
 
 @final
 cdef class LogicalXor(Truth):
     """z = x xor y, a bool; no gradient"""
-    inputs, integers = "xy", np.logical_xor
+    operands, integers = "x y", np.logical_xor
 
 
 @final
@@ -122,19 +122,19 @@ cdef class Bitwise(Elementwise):
 @final
 cdef class BitwiseAnd(Bitwise):
     """z = x & y, bit by bit; no gradient"""
-    inputs, integers = "xy", np.bitwise_and
+    operands, integers = "x y", np.bitwise_and
 
 
 @final
 cdef class BitwiseOr(Bitwise):
     """z = x | y, bit by bit; no gradient"""
-    inputs, integers = "xy", np.bitwise_or
+    operands, integers = "x y", np.bitwise_or
 
 
 @final
 cdef class BitwiseXor(Bitwise):
     """z = x ^ y, bit by bit; no gradient"""
-    inputs, integers = "xy", np.bitwise_xor
+    operands, integers = "x y", np.bitwise_xor
 
 
 @final
@@ -148,7 +148,7 @@ cdef class BitwiseNot(Bitwise):
 @final
 cdef class Maximum(Elementwise):
     """z = x where x > y, else y        dx = g where x > y, g / 2 where equal, else 0        dy = g - dx"""
-    inputs, integers = "xy", np.maximum
+    operands, integers = "x y", np.maximum
     code, bits = "maximum_code", 2
     dx = "maximum_grad_x code g"
     dy = "maximum_grad_y code g"
@@ -160,7 +160,7 @@ cdef class Maximum(Elementwise):
 @final
 cdef class Minimum(Elementwise):
     """z = x where x < y, else y        dx = g where x < y, g / 2 where equal, else 0        dy = g - dx"""
-    inputs, integers = "xy", np.minimum
+    operands, integers = "x y", np.minimum
     code, bits = "minimum_code", 2
     dx = "maximum_grad_x code g"
     dy = "maximum_grad_y code g"
@@ -171,14 +171,14 @@ cdef class Minimum(Elementwise):
 
 @final
 cdef class Clip(Elementwise):
-    """out = min(max(x, y), z)        dx = g if y <= x <= z        dy = g if x < y < z        dz = g if z < max(x, y)
+    """y = min(max(x, a), b)        dx = g if a <= x <= b        da = g if x < a < b        db = g if b < max(x, a)
 
     Backward keeps a code for each element: 1 bit if one gradient is wanted (whether it is g), else 2 (which is g)."""
-    inputs, integers = "xyz", np.clip
+    operands, integers = "x min? max?", np.clip
     code, bits = "clip_code", 2
     dx = "chosen_1 code g"
-    dy = "chosen_2 code g"
-    dz = "chosen_3 code g"
+    dmin = "chosen_2 code g"
+    dmax = "chosen_3 code g"
 
     cdef int code_bits(self, uint64_t wanted) noexcept nogil:
         return 1 if lone(wanted) else 2
@@ -205,7 +205,8 @@ cdef class Where(Elementwise):
 
     Backward keeps one bit for each element. A condition that is broadcast is kept itself: one such mask is often used
     in many calls, and the bits of all calls would take more memory."""
-    inputs, integers = "cxy", None                  # (choose() computes other dtypes)
+    operands, no_gradient = "condition x y", "condition"
+    integers = None                                 # (choose() computes other dtypes)
     code = "where_code"
     dx = "where_grad_x code g"
     dy = "where_grad_y code g"

@@ -117,6 +117,7 @@ cdef int compute(Conv* v, const Array* a, char* workspace, size_t nbytes) except
 
 cdef class Bilinear(Operator):
     """The base of the three. `place` has the role of each input and of the output."""
+    operands = "x weight bias?"
     cdef Role place[3]
 
     def __cinit__(self, str name):
@@ -160,6 +161,19 @@ cdef class Bilinear(Operator):
         if c.n_in == 3: v.bias, v.bias_step = c.x[2].data, c.x[2].layout.strides[0]
         if s.kind >= 0: v.activation = VALUES[s.kind].f32 if v.dtype == FLOAT32 else VALUES[s.kind].f64
         return compute(&v, a, c.workspace, c.workspace_bytes)
+
+    @property
+    def functions(self):
+        return {self.name + "_sized": "x weight"} if self.place[2] != V else {}
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        cdef dict arguments = attributes.arguments()
+        if self.place[2] == V: return self.row, arguments
+        if attributes.given is None: return self.name + "_sized", arguments
+        if self.place[2] == Y: return self.row, arguments | {"padding": attributes.given}
+        return self.row, arguments | {"padding": attributes.low, "output_padding": attributes.given}
 
     @cython.binding(False)
     @cython.embedsignature.format("clinic")
@@ -279,6 +293,7 @@ cdef class WeightGradient(Bilinear):
     dy = x convolved with g
 
     The gradient of the weights of a convolution, of which formulas are made."""
+    operands = "x y"
 
     def __cinit__(self, str name):
         self.place[0], self.place[1], self.place[2] = X, Y, V

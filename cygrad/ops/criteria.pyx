@@ -114,9 +114,11 @@ cdef class Criterion(Operator):
 
         variants    for each variant the names of the kernels: of the value, then of the gradient for each operand
         second      of two variants, the argument of the public function that selects the second one, and its value
+        numbers     what the function calls the numbers; a name ends with "?" if it is a bool, which is False for 0
 
     and its formula. The operator's name is the class name in snake_case. All inputs have one shape; the public function
     broadcasts them. Backward keeps the inputs that the kernels of the wanted gradients read."""
+    operands, numbers = "x target", ""
     variants, second = (), None
 
     def __cinit__(self):
@@ -171,6 +173,15 @@ cdef class Criterion(Operator):
         for i in range(s.n):
             if wanted >> i & 1: mask |= reads(s, self.slopes[s.variant][s.operands[i]])
         return mask
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        cls, arguments = type(self), {"reduction": attributes.reduction}
+        for name, value in zip(cls.numbers.split(), attributes.numbers, strict=True):
+            arguments[name.strip("?")] = value != 0 if name[-1] == "?" else value
+        if cls.second: arguments[cls.second[0]] = (attributes.variant == 1) == cls.second[1]
+        return self.row, arguments
 
     @cython.binding(False)
     @cython.embedsignature.format("clinic")

@@ -86,6 +86,9 @@ cdef class CtcLoss(Operator):
 
     Backward keeps x and the labels. It computes the forward sums again, in a workspace of steps * (2 * longest target
     + 5) elements on each thread. The formula computes both sums step by step from operators."""
+    row, operands, functions = "ctc_loss_packed", "log_probs packed", {
+        "ctc_loss": "log_probs targets input_lengths target_lengths"}
+    no_gradient = "packed targets input_lengths target_lengths"
 
     def __cinit__(self):
         self.name = "ctc_loss"

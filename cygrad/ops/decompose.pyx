@@ -125,6 +125,12 @@ cdef class Half(Attributes):
     def __cinit__(self, bint upper=False):
         self.upper = upper
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def arguments(self):
+        """cholesky() takes `upper`, and eigh() and eigvalsh() take `UPLO`."""
+        return {"upper": self.upper, "UPLO": "U" if self.upper else "L"}
+
 
 @final
 cdef class Cholesky(OfMatrices):
@@ -203,6 +209,12 @@ cdef class Whole(Attributes):
     def __cinit__(self, bint full=False):
         self.full = full
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def arguments(self):
+        """qr() takes `mode`, and svd() takes `full_matrices`."""
+        return {"mode": "complete" if self.full else "reduced", "full_matrices": self.full}
+
 
 cdef int refuse_derivative(const Layout* x, str message) except -1 with gil:
     raise ValueError(message.format(lay.shape_tuple(x)))
@@ -214,6 +226,7 @@ cdef class QR(OfMatrices):
 
     sym mirrors the lower triangle. If x has more columns than rows, the first ones are decomposed and the others are r
     = q' x. Backward saves q and r, and for such matrices x."""
+    outputs = "q r"
 
     def __cinit__(self):
         self.name = "qr"

@@ -68,6 +68,7 @@ cdef class Det(Determinant):
 @final
 cdef class SLogDet(Determinant):
     """y = log |det x|, after the sign of det x        dx = g x^-T        (the derivative of the sign is 0)"""
+    outputs = "sign y"
 
     def __cinit__(self):
         self.name = "slogdet"

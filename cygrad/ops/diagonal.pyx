@@ -38,12 +38,6 @@ cdef class Line(Attributes):
         self.axis1, self.axis2, self.offset, self.shape, self.ndim = axis1, axis2, offset, shape, <int>len(shape)
         for d in range(self.ndim): self.sizes[d] = shape[d]
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
-        """Those of diagonal(), which reads the shape from x."""
-        return {"offset": self.offset, "axis1": self.axis1, "axis2": self.axis2}
-
 
 cdef Layout* along(const Layout* x, const void* line, LocalLayout* l) noexcept nogil:
     """The layout of the diagonal of `x`: the other dimensions, then that of the diagonal."""
@@ -83,9 +77,18 @@ cdef class Diagonal(Operator):
 @final
 cdef class Diag(Operator):
     """y = 0, with x on its diagonal        dx = diagonal(g)"""
+    functions = {"put_diagonal": "x"}
 
     def __cinit__(self):
         self.name, self.differentiable = "diag", True
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        shape, k = attributes.shape, attributes.offset
+        if (attributes.axis1, attributes.axis2, len(shape)) == (0, 1, 2) and shape[0] == shape[1] >= abs(k):
+            return "diag", {"k": k}
+        return "put_diagonal", attributes.arguments()
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].dtype = c.x[0].dtype

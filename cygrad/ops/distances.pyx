@@ -36,6 +36,7 @@ cdef class SmoothL1Loss(Criterion):
     """y = mean of (d^2 / (2 beta) where |d| < beta, else |d| - beta / 2), d = x - t        dt = -dx
             dx = g clip(d / beta, -1, 1) / n"""
     variants = (("smooth_l1", "smooth_l1_dx", "smooth_l1_dt"),)
+    numbers = "beta"
 
     cdef object formula(self, c, int i, g):
         d = c.input(i) - c.input(1 - i)
@@ -47,6 +48,7 @@ cdef class HuberLoss(Criterion):
     """y = mean of (d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2)), d = x - t        dt = -dx
             dx = g clip(d, -delta, delta) / n"""
     variants = (("huber", "huber_dx", "huber_dt"),)
+    numbers = "delta"
 
     cdef object formula(self, c, int i, g):
         d = c.input(i) - c.input(1 - i)

@@ -136,9 +136,18 @@ cdef Array matrices(const Array* x, const int* order, int batch, int rows, char*
 @final
 cdef class Einsum(Operator):
     """z = sum of x y over the labels not in z        dx = sum of g y        dy = sum of g x        (likewise)"""
+    operands, functions = "*operands", {"contract": "x y"}
 
     def __cinit__(self):
         self.name, self.promotes, self.differentiable = "einsum", True, True
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        """Labels of an ellipsis are no letters."""
+        labels = attributes.x, attributes.y, attributes.z
+        if not "".join(labels).isascii(): return "contract", {"labels": labels}
+        return "einsum", {"equation": f"{labels[0]},{labels[1]}->{labels[2]}"}
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]

@@ -26,7 +26,7 @@ from cygrad.ops.compare import logical_and, logical_not, logical_or, where
 @final
 cdef class Add(Elementwise):
     """z = x + y        dx = g        dy = g"""
-    inputs, integers = "xy", np.add
+    operands, integers = "x y", np.add
     dx = "g"
     dy = "g"
 
@@ -37,7 +37,7 @@ cdef class Add(Elementwise):
 @final
 cdef class Sub(Elementwise):
     """z = x - y        dx = g        dy = -g"""
-    inputs, integers = "xy", np.subtract
+    operands, integers = "x y", np.subtract
     dx = "g"
     dy = "neg g"
 
@@ -48,7 +48,7 @@ cdef class Sub(Elementwise):
 @final
 cdef class Mul(Elementwise):
     """z = x y        dx = g y        dy = g x"""
-    inputs, integers = "xy", np.multiply
+    operands, integers = "x y", np.multiply
     dx = "mul g y"
     dy = "mul g x"
 
@@ -59,7 +59,7 @@ cdef class Mul(Elementwise):
 @final
 cdef class Div(Elementwise):
     """z = x / y        dx = g / y        dy = -g z / y"""
-    inputs = "xy"
+    operands = "x y"
     dx = "div g y"
     dy = "div_grad_y g y out"
 
@@ -77,7 +77,7 @@ cdef class Division(Elementwise):
 @final
 cdef class FloorDivide(Division):
     """z = the largest integer <= x / y        dx = 0        dy = 0"""
-    inputs, integers = "xy", np.floor_divide
+    operands, integers = "x y", np.floor_divide
     dx = "zero g"
     dy = "zero g"
 
@@ -88,7 +88,7 @@ cdef class FloorDivide(Division):
 @final
 cdef class Remainder(Division):
     """z = x - y floor(x / y)        dx = g        dy = -g floor(x / y)"""
-    inputs, integers = "xy", np.remainder
+    operands, integers = "x y", np.remainder
     dx = "g"
     dy = "remainder_grad_y g x y"
 
@@ -163,7 +163,7 @@ cdef class Pow(Elementwise):
     """y = x^p, p a number        dx = g p x^(p - 1)
 
     For p = 1 dx is g, for p = 0 it is 0; neither needs x."""
-    number, integers = True, np.power
+    number, integers = "p", np.power
     dx = "pow_grad g x p"
 
     @cython.binding(False)
@@ -196,7 +196,7 @@ cdef class Pow(Elementwise):
 @final
 cdef class Power(Elementwise):
     """z = x^y        dx = g y x^(y - 1), 0 where y is 0        dy = g z log x, 0 where x is 0 and y >= 0"""
-    inputs, integers = "xy", np.power
+    operands, integers = "x y", np.power
     dx = "power_grad_x g x y"
     dy = "power_grad_y g x out"
 

@@ -30,7 +30,6 @@ from cygrad.kernels.embedding cimport MAX, MEAN, SUM, Bags
 from cygrad.core.interop.creation import ones, zeros
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError, described
-from cygrad.core.graph.attributes import plain
 from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.ops.compare import less, maximum, not_equal, where
 from cygrad.ops.index import add_at, scatter_add, take
@@ -81,6 +80,7 @@ cdef class Embedding(Operator):
     """y = w[i]        dw = 0, with dw[i] += g
 
     Saves the indices, in the smallest dtype. No gradient flows to the row padding_idx."""
+    operands, no_gradient, sparse = "indices weight", "indices", True
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "embedding", True, True
@@ -184,7 +184,7 @@ cdef class Bagged(Attributes):
     @cython.embedsignature.format("clinic")
     def arguments(self):
         """Which inputs there are follows from the inputs."""
-        return {"mode": self.mode, "sparse": self.sparse, "padding_idx": plain(self.padding_idx)}
+        return {"mode": self.mode, "sparse": self.sparse, "padding_idx": self.padding_idx}
 
 
 cdef inline int scale_input(Form a) noexcept nogil:
@@ -231,9 +231,17 @@ cdef class EmbeddingBag(Operator):
     The inputs are the indices, the table w, the offsets unless the indices have two dimensions, and s if it is given.
     For the mean, s is 1 / the size of the bag. A maximum has its gradient at the first of equal elements, and saves
     the row of each element instead of the indices."""
+    operands, no_gradient = "indices weight offsets? per_sample_weights?", "indices offsets"
+    functions = {"embedding_bag_weighted": "indices weight per_sample_weights"}
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "embedding_bag", True, True
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        weighted = attributes.weighted and not attributes.offsets
+        return "embedding_bag_weighted" if weighted else "embedding_bag", attributes.arguments()
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Form a = (<Bagged>c.attributes).form

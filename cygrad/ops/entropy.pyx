@@ -34,6 +34,8 @@ cdef class CrossEntropy(ClassLoss):
 
     With smoothing s, t = w ((1 - s) onehot(label) + s / classes) takes the place of w[label] onehot(label). Backward
     keeps x, the labels, w, and log sum e^(x - max) of each row (a hidden output)."""
+    operands, no_gradient = "x target weight?", "target weight"
+    functions = {"cross_entropy_along": "x target weight?"}
 
     def __cinit__(self):
         self.name = "cross_entropy"
@@ -106,6 +108,8 @@ cdef class SoftCrossEntropy(ClassLoss):
 
     The sums are over the classes, y are the probabilities and w the weights. Backward keeps x, w, log sum e^(x - max)
     of each row (a hidden output), and for dx also y."""
+    operands, no_gradient = "x probabilities weight?", "weight"
+    functions = {"soft_cross_entropy_along": "x probabilities weight?"}
 
     def __cinit__(self):
         self.name = "soft_cross_entropy"
@@ -181,6 +185,7 @@ cdef class NllLoss(ClassLoss):
     """y = mean of -w[label] x[label]        dx = -g w[label] onehot(label) / sum of w[label]
 
     Backward keeps the labels and w."""
+    operands, no_gradient = "x target weight?", "target weight"
 
     def __cinit__(self):
         self.name = "nll_loss"

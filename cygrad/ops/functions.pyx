@@ -198,7 +198,7 @@ cdef class Sigmoid(Elementwise):
 @final
 cdef class Softplus(Elementwise):
     """y = log(1 + e^(p x)) / p, p a number        dx = g (1 - e^(-p y))"""
-    number = True
+    number = "beta"
     dx = "softplus_grad g out p"
 
     cdef object formula(self, c, int i, g):
@@ -265,10 +265,10 @@ cdef class Relu(Elementwise):
 
 @final
 cdef class ReluGradient(Elementwise):
-    """z = x where y > 0, else 0        dx = g where y > 0, else 0        dy = 0"""
-    inputs, integers = "xy", None
+    """z = g where y > 0, else 0        dg = dz where y > 0, else 0        dy = 0"""
+    operands, integers = "g y", None
     code = "relu_gradient_code"
-    dx = "chosen_1 code g"
+    dg = "chosen_1 code g"
     dy = "zero g"
 
     cdef object formula(self, c, int i, g):

@@ -31,6 +31,7 @@ cdef class Factor(Attributes):
 @final
 cdef class ScaleGradient(Operator):
     """y = x (a view)        dx = s g, s a number"""
+    alias = in_order = True
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.views = "scale_gradient", True, True, True
@@ -60,6 +61,8 @@ cdef class LocallyConstant(Operator):
     """y = z (a view)        dz = g        dx = 0 for each x that z is locally constant in
 
     The inputs are z and a tensor for each x, of which only the position in the graph is used."""
+    operands = "z []xs"
+    alias = in_order = True
 
     def __cinit__(self):
         self.name, self.differentiable, self.views, self.zero_derivative = "locally_constant", True, True, True

@@ -20,6 +20,5 @@ cdef Tensor index_tensor(v, Tensor written)
 cdef Tensor zero_like(Tensor g, tuple shape)
 cdef void copy_input(Call* c) noexcept nogil
 cdef void clear(const Array* dx) noexcept nogil
-cdef Layout* like_input(const Array* x) except NULL nogil
 cdef int place_dtype(Py_ssize_t n) noexcept nogil
 cdef object wide_places(Context c)

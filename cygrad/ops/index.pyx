@@ -47,12 +47,6 @@ cdef class Indexed(Attributes):
     def __cinit__(self, int axis, int count):
         self.axis, self.count = axis, count
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
-        """The number of index arrays follows from the inputs."""
-        return {"axis": self.axis}
-
 
 cdef int check_indices(str name, const Array* x, int axis, int n, const Array* index) except -1 nogil:
     """Raise IndexError if an index is out of range; array k of `n` indexes dimension axis + k of x. `name` is the
@@ -134,10 +128,6 @@ cdef void clear(const Array* dx) noexcept nogil:
     memset(dx.data, 0, dx.layout.size * itemsize(dx.dtype))
 
 
-cdef Layout* like_input(const Array* x) except NULL nogil:
-    return lay.dense_like(x.layout)
-
-
 # ---- take ------------------------------------------------------------------------------------------------------------
 
 cdef Layout* taken(str name, const Array* x, int axis, int n, const Array* index) except NULL nogil:
@@ -170,9 +160,15 @@ cdef class Take(Operator):
     """y = x[.., i, ..]        dx = 0, with dx[.., i, ..] += g
 
     The inputs are x and index arrays that broadcast, for adjacent dimensions. Saves the indices."""
+    operands, no_gradient, functions = "x indices", "indices", {"take_at": "x *indices"}
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "take", True, True
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        return "take" if attributes.count == 1 else "take_at", attributes.arguments()
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = taken("take", &c.x[0], (<Indexed>c.attributes).axis, c.n_in - 1, &c.x[1])
@@ -225,13 +221,14 @@ cdef class AddAt(Operator):
     """y = x, with y[.., i, ..] += v        dx = g        dv = g[.., i, ..]
 
     The inputs are x, v and the index arrays of take(); v has the shape that take() would give."""
+    operands, no_gradient = "x v *indices", "indices"
 
     def __cinit__(self):
         self.name, self.differentiable = "add_at", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         check_values("add_at", &c.x[1], taken("add_at", &c.x[0], (<Indexed>c.attributes).axis, c.n_in - 2, &c.x[2]))
-        c.y[0].layout = like_input(&c.x[0])
+        c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
@@ -272,13 +269,14 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
 
 cdef class Gathering(Operator):
     """The base of both: elements of x by an index, along an axis. Saves the index."""
+    operands, no_gradient = "x index", "index"
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "gather", True, True
 
     cdef int infer(self, Call* c) except -1 nogil:
         check_along("gather", &c.x[0], (<Axis>c.attributes).axis, &c.x[1])
-        c.y[0].layout = like_input(&c.x[1])
+        c.y[0].layout = lay.dense_like(c.x[1].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
@@ -319,6 +317,7 @@ cdef class GatherRanked(Gathering):
     """The same with an index from the order of x, so that the derivative depends on x, but is locally constant.
 
     Saves a copy of the index, which is never negative, in the smallest dtype that can hold it (a hidden output)."""
+    row = "gather_ranked"
 
     cdef int infer(self, Call* c) except -1 nogil:
         Gathering.infer(self, c)
@@ -410,13 +409,14 @@ cdef class ScatterAdd(Operator):
     """y = x, with y[index] += s along an axis        dx = g        ds = g[index] along it
 
     The inputs are x, the index and s, which has the shape of the index. Saves the index."""
+    operands, no_gradient = "x index src", "index"
 
     def __cinit__(self):
         self.name, self.differentiable = "scatter_add", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         check_along("scatter_add", &c.x[0], (<Axis>c.attributes).axis, &c.x[1])
-        c.y[0].layout = like_input(&c.x[0])
+        c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return 0
 
@@ -485,6 +485,7 @@ cdef class Classes(Attributes):
 @final
 cdef class OneHot(Operator):
     """y = 0, with y[i, label[i]] = 1        no gradient"""
+    operands = "labels"
 
     def __cinit__(self):
         self.name = "one_hot"
@@ -511,8 +512,7 @@ cdef class OneHot(Operator):
 
 cdef Operator TAKE = Take(), ADD_AT = AddAt(), GATHER = Gather(), SCATTER_ADD = ScatterAdd()
 cdef Operator GATHER_RANKED = GatherRanked(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
-OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, ARGWHERE, ONE_HOT)}
-OPERATORS["gather_ranked"] = GATHER_RANKED          # (its name in errors is that of gather)
+OPERATORS = {o.row: o for o in (TAKE, ADD_AT, GATHER, GATHER_RANKED, SCATTER_ADD, ARGWHERE, ONE_HOT)}
 
 
 def take(x: Data, indices: Data, axis: int | None = None) -> Tensor:

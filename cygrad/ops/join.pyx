@@ -26,7 +26,6 @@ from cygrad.ops.base cimport Axis, Part, axis_number
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import as_float, described
-from cygrad.core.graph.attributes import plain
 from cygrad.core.store.layout import check_size
 from cygrad.ops.index import take
 from cygrad.ops.shape import reshape
@@ -69,16 +68,11 @@ cdef class Parts(Attributes):
     def __dealloc__(self):
         PyMem_Free(self.start)
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
-        """The axis; the starts follow from the inputs."""
-        return {"axis": self.axis}
-
 
 cdef class Join(Operator):
     """The base of operators that join their inputs along an axis. The gradients are views of the output's gradient, and
     nothing is saved."""
+    operands = "[]xs"
 
     def __cinit__(self):
         self.promotes = self.fused = self.differentiable = True
@@ -177,6 +171,7 @@ cdef class Section(Attributes):
 @final
 cdef class Split(Part):
     """y = a part of x along an axis, a view        dx = 0, with that part = g"""
+    row, functions = "split_part", {"split": "x"}
 
     def __cinit__(self):
         self.name = "split"
@@ -230,7 +225,7 @@ cdef class Margins(Attributes):
     @cython.embedsignature.format("clinic")
     def arguments(self):
         """The dtype is that of x. pad() takes no empty list of pairs."""
-        return {"widths": self.widths or 0, "value": plain(self.value)}
+        return {"widths": self.widths or 0, "value": self.value}
 
 
 cdef Layout* inner(const Layout* y, const void* margins, Layout* l) noexcept nogil:

@@ -1,5 +1,7 @@
 """Losses that are negative log-likelihoods of elements: divergences, Gaussian, Poisson, binary cross-entropy."""
 
+cimport cython
+
 from cython cimport final
 
 from cygrad.core.execute.run cimport apply2, apply3, apply_list
@@ -43,6 +45,7 @@ cdef class GaussianNllLoss(Criterion):
             dv = g (1 - d^2 / v) / (2 n v)
 
     v is the variance, at least eps; dv is the same below eps, as in PyTorch."""
+    operands, numbers = "x target var", "eps full?"
     variants = (("gaussian", "gaussian_dx", "gaussian_dt", "gaussian_dv"),)
 
     cdef int refuse(self, Call* c) except -1:
@@ -64,6 +67,7 @@ cdef class PoissonNllLoss(Criterion):
     If x is the rate and not its logarithm: y = mean of (x - t log(x + eps)), dx = g (1 - t / (x + eps)) / n,
     dt = -g log(x + eps) / n. If `full`, the value has t log t - t + log(2 pi t) / 2 more where t > 1, and dt / g has
     (log t + 1 / (2 t)) / n more."""
+    numbers = "eps full?"
     variants, second = (("poisson", "poisson_dx", "poisson_dt"), ("rate", "rate_dx", "rate_dt")), ("log_input", False)
 
     cdef object formula(self, c, int i, g):
@@ -85,6 +89,7 @@ cdef class BinaryCrossEntropy(Criterion):
             dt = g w (log(1 - x) - log x) / n        dw = -g (t log x + (1 - t) log(1 - x)) / n
 
     Logarithms are at least -100 and x (1 - x) in dx is at least 1e-12, as in PyTorch. Its dt is infinite at 0 and 1."""
+    operands = "x target weight?"
     variants = (("bce", "bce_dx", "bce_dt", "bce_dw"),)
 
     cdef int refuse(self, Call* c) except -1:
@@ -107,7 +112,15 @@ cdef class BinaryCrossEntropyWithLogits(Criterion):
 
     with s = 1 / (1 + e^x), the weight w and the weight u of positive targets. Without both weights the operator is
     bce_with_logits."""
+    operands = "x target weight? pos_weight?"
+    functions = {"bce_with_pos_weight": "x target pos_weight"}
     variants = (("logits", "logits_dx", "logits_dt", "logits_dw", "logits_du"),)
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        row, arguments = Criterion.as_row(self, attributes)
+        return "bce_with_pos_weight" if attributes.operands == (X, T, W) else row, arguments
 
     cdef object formula(self, c, int i, g):
         given = {k: position for position, k in enumerate(c.attributes.operands)}

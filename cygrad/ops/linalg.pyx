@@ -94,6 +94,7 @@ cdef inline Py_ssize_t work_of(const Layout* y, Py_ssize_t inner) noexcept nogil
 @final
 cdef class MatMul(Operator):
     """z = x y        dx = g y'        dy = x' g        (over the last two dimensions, the others broadcast)"""
+    operands = "x y"
 
     def __cinit__(self):
         self.name = "matmul"
@@ -247,6 +248,7 @@ cdef class Linear(Operator):
     s = g a', where the derivative a' of the activation is computed from y (without an activation s = g)
 
     The activation is applied to the product in place."""
+    operands = "x w b?"
 
     def __cinit__(self):
         self.name = "linear"

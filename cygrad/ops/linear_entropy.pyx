@@ -102,6 +102,7 @@ cdef class LinearCrossEntropy(Operator):
 
     Backward keeps x, w, b, the labels and log sum e^(z - max) of each row (a hidden output). It computes the logits z
     again, a chunk of rows at a time. The formula builds z and d whole."""
+    operands, no_gradient = "target x weight bias?", "target"
 
     def __cinit__(self):
         self.name, self.n_unpromoted = "linear_cross_entropy", 1

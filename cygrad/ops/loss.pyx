@@ -91,6 +91,7 @@ cdef class Mse(Operator):
     """z = mean of (x - y)^2        dx = 2 g (x - y) / n        dy = -2 g (x - y) / n
 
     The operator's input is x - y, which sub computes, so that backward keeps one array and not two."""
+    row, operands, functions = "mean_square", "difference", {"mse": "x y"}
 
     def __cinit__(self):
         self.name = "mse"
@@ -150,6 +151,7 @@ cdef class BceWithLogits(Operator):
 
     Backward keeps x and, for dx, t. If all targets are 0 or 1 and need no gradient, a bit for each replaces t (a hidden
     output). Keeping sigmoid(x) - t would suffice for dx, but the derivative of dx needs sigmoid(x) itself."""
+    operands = "x targets"
 
     def __cinit__(self):
         self.name = "bce_with_logits"

@@ -34,6 +34,7 @@ cdef class HingeEmbeddingLoss(Signed):
     """y = mean of (x where t = 1, max(0, margin - x) where t = -1)        dx = g / n, -g / n or 0
 
     Backward keeps two bits for each element."""
+    numbers, no_gradient = "margin", "target"
     variants, sign = (("hinge",),), "hinge_sign"
 
 

@@ -28,7 +28,7 @@ from cygrad.kernels.array cimport (
 )
 from cygrad.kernels.bits cimport mask_from, pack_mask, places_of, where_code_is
 from cygrad.ops.base cimport hide_bytes
-from cygrad.ops.index cimport check_dtype, check_values, clear, copy_input, like_input, place_dtype, zero_like
+from cygrad.ops.index cimport check_dtype, check_values, clear, copy_input, place_dtype, zero_like
 from cygrad.ops.shape cimport Shape
 
 from cygrad.core.dtypes import DTYPES
@@ -131,6 +131,7 @@ cdef class Select(Operator):
 
     The mask covers the first dimensions of x, or all. infer() reads values: it counts the true elements, without the
     GIL."""
+    operands, no_gradient = "x mask", "mask"
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.data_dependent_shape = "select", True, True, True
@@ -188,18 +189,13 @@ cdef class MaskDimensions(Attributes):
     def __cinit__(self, int ndim):
         self.ndim = ndim
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
-        """It follows from the mask."""
-        return {}
-
 
 @final
 cdef class MaskPut(Operator):
     """y = x, with y[mask] = v        dx = g, with dx[mask] = 0        dv = g[mask]
 
     v must have the shape of x[mask]. To check it, infer() counts the true elements, without the GIL."""
+    operands, no_gradient = "x v mask", "mask"
 
     def __cinit__(self):
         self.name, self.differentiable = "mask_put", True
@@ -210,7 +206,7 @@ cdef class MaskPut(Operator):
             if not c.x[1].layout.ndim: refuse_trace("a write to the elements where a mask is true")
             chosen = c.x[1].layout.shape[0]
         check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2], chosen))
-        c.y[0].layout = like_input(&c.x[0])
+        c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         return plan_mask(c, &c.x[2], c.x[1].layout.shape[0])
 

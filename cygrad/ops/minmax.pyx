@@ -1,5 +1,7 @@
 """The maximum and minimum over any axes, and their indices."""
 
+cimport cython
+
 import numpy as np
 
 from cython cimport final
@@ -108,6 +110,13 @@ cdef class Place(Reduction):
     def __cinit__(self, str name, bint least):
         self.name, self.least = name, least
         self.fused = self.differentiable = False
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        """The function takes one axis, or None for all."""
+        arguments = attributes.arguments()
+        return self.row, arguments | {"axis": arguments["axis"] if isinstance(arguments["axis"], int) else None}
 
     cdef int infer(self, Call* c) except -1 nogil:
         check_any_elements(self.name, c.x[0].layout, c.attributes)

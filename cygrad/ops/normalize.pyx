@@ -195,6 +195,7 @@ cdef int parts_of(const BackwardCall* b) noexcept nogil:
 cdef class LayerNorm(RowNorm):
     """y = z weight + bias, z = (x - mean) rate, rate = 1 / sqrt(var + eps)        dweight = sum g z
     dx = rate (g weight - mean(g weight) - z mean(g weight z))        dbias = sum g"""
+    operands = "x weight? bias?"
 
     def __cinit__(self):
         self.name, self.centred = "layer_norm", True
@@ -204,6 +205,7 @@ cdef class LayerNorm(RowNorm):
 cdef class RmsNorm(RowNorm):
     """y = z weight, z = x rate, rate = 1 / sqrt(mean(x^2) + eps)        dweight = sum g z
     dx = rate (g weight - z mean(g weight z))"""
+    operands = "x weight?"
 
     def __cinit__(self):
         self.name = "rms_norm"

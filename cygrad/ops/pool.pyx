@@ -48,6 +48,26 @@ cdef class Pooling(Attributes):
             p.taps = min(p.taps * p.kernel[d], MAX_PLACES + 1)
         p.width = 1 if p.taps <= 256 else 2 if p.taps <= 65536 else 4
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def arguments(self):
+        """Those of all functions: pools, their gradients, fold and unfold. Each takes the ones that it has."""
+        override = {"divisor_override": self.divisor} if self.divisor else {}
+        return override | {
+            "kernel": self.kernel, "kernel_size": self.kernel, "stride": self.stride, "padding": self.low,
+            "dilation": self.dilation, "size": self.size, "output_size": self.out if self.adaptive else self.size,
+            "adaptive": self.adaptive, "ceil_mode": not self.adaptive and leaves_images(&self.pool, self.nd),
+            "padding_counts": self.padding_counts, "count_include_pad": self.padding_counts,
+            "divisor": self.divisor or None}
+
+
+cdef bint leaves_images(const Pool* p, int nd) noexcept:
+    """Whether a window leaves the images, so that the sizes of the result were rounded up."""
+    cdef int d
+    for d in range(3 - nd, 3):
+        if (p.out[d] - 1) * p.stride[d] > p.size[d] + 2 * p.low[d] - p.dilation[d] * (p.kernel[d] - 1) - 1: return True
+    return False
+
 
 cdef Pool pool_of(const void* attributes, const Array* x, const Array* y, const char* places) noexcept nogil:
     """The arguments of a kernel."""
@@ -129,6 +149,7 @@ cdef int check_places(str name, const void* attributes) except -1 nogil:
 
 cdef class Places(Pools):
     """The base of pool_put and pool_take: an input of images, and the places. The gradient of each is the other."""
+    no_gradient = "place"
     cdef bint puts
 
     def __cinit__(self, str name):
@@ -171,6 +192,7 @@ cdef class PoolPut(Places):
     """x = sum of y over the windows with this place        dy = g at the places
 
     The inputs are y and the places. The gradient of max_pool, of which its formula is made."""
+    operands = "y place"
 
 
 @final
@@ -178,6 +200,7 @@ cdef class PoolTake(Places):
     """y = x at the place of each window        dx = sum of g over the windows with this place
 
     The inputs are x and the places. The gradient of pool_put."""
+    operands = "x place"
 
 
 # ---- means -----------------------------------------------------------------------------------------------------------
@@ -218,6 +241,7 @@ cdef class AvgSpread(Pools):
     """x = sum of y / elements of the window, over the windows that x is in        dy = mean of g in each window
 
     The gradient of avg_pool, of which its formula is made."""
+    operands = "y"
 
     cdef int infer(self, Call* c) except -1 nogil:
         return infer_planes(c, (<Pooling>c.attributes).pool.size)

@@ -33,6 +33,7 @@ cdef class Dropout(Operator):
     """y = x / (1 - p) where kept, else 0        dx = g / (1 - p) where kept, else 0
 
     Backward saves nothing: it draws the mask from the key and the counter again."""
+    row = "dropout_with"
 
     def __cinit__(self):
         self.name, self.promotes, self.promotes_to_float = "dropout", True, True
@@ -72,6 +73,7 @@ cdef class DropoutIdentity(Operator):
     """y = x (a view)        dx = g
 
     dropout in predict mode. It is recorded because backward must detect nodes that depend on the mode."""
+    alias = in_order = True
 
     def __cinit__(self):
         self.name = "dropout_identity"

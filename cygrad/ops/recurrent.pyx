@@ -44,12 +44,6 @@ cdef class Direction(Attributes):
     def __cinit__(self, bint reverse, bint has_lengths):
         self.reverse, self.has_lengths = reverse, has_lengths
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
-        """Whether there are lengths follows from the inputs."""
-        return {"reverse": self.reverse}
-
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
 
@@ -87,6 +81,7 @@ cdef class Recurrent(Operator):
     LSTM and the cells c), which are outputs because the formula needs their derivatives. For each step and hidden
     number, backward keeps 4 gates and the cell (lstm), 4 numbers (gru) or nothing (rnn), besides y, x for w_ih and the
     weights."""
+    operands, no_gradient, outputs = "x w_ih w_hh b_ih b_hh h0 lengths?", "lengths", "y h"
     cdef int kind
     cdef int gates_at       # the number of the output with the gates; 0: none
 
@@ -350,6 +345,8 @@ cdef class Lstm(Recurrent):
     """y = h_t = o tanh c_t, c_t = f c_t-1 + i g, (i, f, g, o) = a(z), z = x w_ih' + h w_hh' + b
     dz = (di i (1 - i), df f (1 - f), dg (1 - g^2), do o (1 - o))
     di = dc g, df = dc c_t-1, dg = dc i, do = dh tanh c"""
+    row, functions = "lstm_layer", {"lstm": "x []weights h0? c0? lengths?"}
+    operands, outputs = "x w_ih w_hh b_ih b_hh h0 c0 lengths?", "y h c"
 
     def __cinit__(self):
         self.name, self.kind, self.gates_at = "lstm", LSTM, 3
@@ -360,6 +357,7 @@ cdef class Gru(Recurrent):
     """y = h_t = (1 - u) n + u h_t-1, n = tanh(z_n + r s_n), (r, u) = sigmoid(z + s), z = x w_ih' + b_ih,
     s = h_t-1 w_hh' + b_hh
     dn = dh (1 - u) (1 - n^2), du = dh (h_t-1 - n) u (1 - u), dr = dn s_n r (1 - r), ds_n = dn r"""
+    row, functions = "gru_layer", {"gru": "x []weights h0? lengths?"}
 
     def __cinit__(self):
         self.name, self.kind, self.gates_at = "gru", GRU, 2
@@ -368,6 +366,7 @@ cdef class Gru(Recurrent):
 @final
 cdef class Rnn(Recurrent):
     """y = h_t = tanh(x w_ih' + h w_hh' + b)        dz = dh (1 - y^2)"""
+    row, functions = "rnn_layer", {"rnn": "x []weights h0? lengths?"}
 
     def __cinit__(self):
         self.name, self.kind = "rnn", TANH
@@ -376,6 +375,7 @@ cdef class Rnn(Recurrent):
 @final
 cdef class RnnRelu(Recurrent):
     """y = h_t = relu(x w_ih' + h w_hh' + b)        dz = dh (y > 0)"""
+    row, functions = "rnn_relu_layer", {"rnn_relu": "x []weights h0? lengths?"}
 
     def __cinit__(self):
         self.name, self.kind = "rnn_relu", RELU

@@ -123,6 +123,19 @@ cdef class Interpolate(Resampling):
     """y = sum of x[k] w(p, k)        dx = sum of g[p] w(p, k)
 
     The weights w follow from the sizes, so nothing is kept."""
+    functions = {"interpolate_scaled": "x"}
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        """The scale is an argument unless it follows from the sizes."""
+        cdef Resizing a = attributes
+        arguments = {"size": a.out, "scale": a.scale, "mode": a.mode, "align_corners": a.align_corners}
+        natural = [n / m for n, m in zip(a.size, a.out, strict=True)]
+        if a.align_corners: natural = [(n - 1) / (m - 1) if m > 1 else 0.0 for n, m in zip(a.size, a.out, strict=True)]
+        if a.scale != tuple(natural): return "interpolate_scaled", arguments
+        if a.mode == "nearest": del arguments["align_corners"]
+        return "interpolate", arguments
 
 
 @final
@@ -130,6 +143,7 @@ cdef class InterpolateBack(Resampling):
     """x = sum of y[p] w(p, k)        dy = sum of g[k] w(p, k)
 
     The gradient of interpolate, of which its formula is made."""
+    operands = "y"
 
 
 cdef Operator INTERPOLATE = Interpolate(False), INTERPOLATE_BACK = InterpolateBack(True)

@@ -7,6 +7,8 @@ here. Names and formulas follow nnabla. No rule has a gradient.
 
 `weight_decay` adds weight_decay w to g, as in PyTorch. `wd` is the decay of a rule that has its own."""
 
+cimport cython
+
 from cython cimport final
 from libc.math cimport pow as power
 from libc.math cimport sqrt
@@ -47,6 +49,19 @@ cdef class Rule(Operator):
     def __cinit__(self, str name):
         self.name, self.kernel = name + "_update", kernel(name)
 
+    @property
+    def operands(self):
+        return " ".join(("w", "g", "lr", "t", *self.states))
+
+    @property
+    def outputs(self):
+        return " ".join(("w", *self.states))
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        return self.row, dict(zip(self.settings, attributes.values, strict=True))
+
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         """Write the coefficients of the kernel for the settings a, the learning rate and the number of the update. They
         are zeros before."""
@@ -85,11 +100,10 @@ cdef class Rule(Operator):
 cdef int check_inputs(Rule rule, const Call* c) except -1:
     """Raise TypeError or ValueError unless w, g and the states have one shape and one floating dtype, and lr and t are
     one number each."""
-    cdef tuple names = ("w", "g", "lr", "t", *rule.states)
     cdef bint dtypes, shapes
     cdef int i
-    if c.n_in != len(names):
-        raise ValueError(f"{rule.name} has the inputs {', '.join(names)}, got {c.n_in}")
+    if c.n_in != FIRST_STATE + len(rule.states):
+        raise ValueError(f"{rule.name} has the inputs {', '.join(rule.operands.split())}, got {c.n_in}")
     dtypes = is_floating(c.x[0].dtype) and is_floating(c.x[2].dtype) and c.x[3].dtype == INT64
     shapes = c.x[2].layout.size == 1 and c.x[3].layout.size == 1
     for i in range(c.n_in):
@@ -97,7 +111,8 @@ cdef int check_inputs(Rule rule, const Call* c) except -1:
         dtypes = dtypes and c.x[i].dtype == c.x[0].dtype
         shapes = shapes and lay.same_shape(c.x[i].layout, c.x[0].layout)
     if dtypes and shapes: return 0
-    given = [f"{name} {DTYPES[c.x[i].dtype]} {lay.shape_tuple(c.x[i].layout)}" for i, name in enumerate(names)]
+    given = [f"{name} {DTYPES[c.x[i].dtype]} {lay.shape_tuple(c.x[i].layout)}"
+             for i, name in enumerate(rule.operands.split())]
     raise (ValueError if dtypes else TypeError)(
         f"{rule.name}: {', '.join(('w', 'g', *rule.states))} must have the same shape and floating dtype, lr must be "
         f"one floating number and t one int64; got {', '.join(given)}")

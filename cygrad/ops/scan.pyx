@@ -1,5 +1,7 @@
 """Cumulative sums, products, maxima and minima along an axis."""
 
+cimport cython
+
 import numpy as np
 
 from cython cimport final
@@ -37,10 +39,16 @@ cdef class Scan(Attributes):
 @final
 cdef class Cumsum(Operator):
     """y_k = sum of x_i, i up to k        dx_k = sum of g_i, i from k on"""
+    functions = {"cumsum_reversed": "x"}
 
     def __cinit__(self):
         self.name, self.numpy = "cumsum", np.cumsum
         self.fused = self.differentiable = True
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        return "cumsum_reversed" if attributes.reverse else "cumsum", attributes.arguments()
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
@@ -198,6 +206,7 @@ cdef class Recurrence(Operator):
 
     In reverse y_k = x_k + a_k+1 y_k+1, which is the transposed matrix, with da_k = dx_k-1 y_k. The first a is not used.
     The gradient of cumprod is made of it."""
+    operands = "x a"
 
     def __cinit__(self):
         self.name, self.differentiable = "recurrence", True
@@ -233,10 +242,19 @@ cdef class ExtremePlaces(Operator):
     """y_k = the last index of the largest (smallest) x_i, i up to k        no gradient
 
     cummax() and cummin() gather the values with these indices; their gradient is that of gather."""
+    selects = True
     cdef bint least
 
     def __cinit__(self, str name, bint least):
         self.name, self.least = name, least
+
+    @property
+    def row(self):
+        return self.name + "_places"
+
+    @property
+    def functions(self):
+        return {self.name: "x"}
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)

@@ -58,6 +58,7 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
 @final
 cdef class Reshape(Operator):
     """y = x in another shape (a view if the strides allow it, else a copy)        dx = g in the shape of x"""
+    in_order = may_copy = True
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.views = "reshape", True, True, True
@@ -202,6 +203,7 @@ cdef int with_ones(const Layout* x, uint32_t ones, Layout* y) except -1 nogil:
 @final
 cdef class Squeeze(View):
     """y = x without dimensions of size 1        dx = g with them"""
+    in_order = True
 
     def __cinit__(self):
         self.name = "squeeze"
@@ -220,6 +222,7 @@ cdef class Squeeze(View):
 @final
 cdef class ExpandDims(View):
     """y = x with new dimensions of size 1        dx = g without them"""
+    in_order = True
 
     def __cinit__(self):
         self.name = "expand_dims"
@@ -350,6 +353,7 @@ cdef class DType(Attributes):
 @final
 cdef class Cast(Operator):
     """y = x in another dtype        dx = g in the dtype of x"""
+    row = "astype"
 
     def __cinit__(self):
         self.name, self.differentiable = "cast", True

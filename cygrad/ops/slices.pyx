@@ -175,6 +175,7 @@ cdef class PutSlice(Operator):
 @final
 cdef class Assign(Operator):
     """y = x, with y[index] = v (in place)        dx = g, with dx[index] = 0        dv = g[index]"""
+    operands = "x v"
 
     def __cinit__(self):
         self.name, self.differentiable = "assign", True
@@ -236,6 +237,7 @@ cdef class Put(Operator):
 
     The inputs are x, v and the index arrays, stacked along a first dimension. If an index is repeated, the last value
     is written, and only it receives a gradient. Saves the indices."""
+    operands, no_gradient = "x v indices", "indices"
 
     def __cinit__(self):
         self.name, self.differentiable = "put", True

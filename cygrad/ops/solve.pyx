@@ -52,6 +52,12 @@ cdef class System(Attributes):
     def __cinit__(self, bint transposed=False, bint upper=False, bint left=True, bint unit=False):
         self.transposed, self.upper, self.left, self.unit = transposed, upper, left, unit
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def arguments(self):
+        """Which row it is shows whether the matrix is transposed."""
+        return {"upper": self.upper, "left": self.left, "unitriangular": self.unit}
+
     cdef System adjoint(self):
         """The same system with the matrix transposed."""
         return System(not self.transposed, self.upper, self.left, self.unit)
@@ -75,9 +81,15 @@ cdef Array spread(const Array* x, const Layout* y, LocalLayout* l) noexcept nogi
 cdef class Solver(Operator):
     """The base of solve and solve_triangular. Inputs: matrices x (..., n, n) and right sides b, whose leading
     dimensions broadcast."""
+    operands = "x b"
 
     def __cinit__(self):
         self.promotes = self.promotes_to_float = self.differentiable = self.joint_formula = True
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        return self.name + "_transposed" * attributes.transposed, attributes.arguments()
 
     cdef size_t room(self, const Call* c) noexcept nogil:
         """Bytes of workspace for one thread."""
@@ -148,6 +160,7 @@ cdef class Solve(Solver):
     """y = x^-1 b        dx = -db y'        db = x^-T g
 
     Backward keeps x and, for dx, y."""
+    functions = {"solve_transposed": "x b"}
 
     def __cinit__(self):
         self.name = "solve"
@@ -171,6 +184,7 @@ cdef class SolveTriangular(Solver):
     """y = x^-1 b        dx = -the triangle of db y'        db = x^-T g        (and y = b x^-1, if x is on the right)
 
     Backward keeps x and, for dx, y."""
+    functions = {"solve_triangular_transposed": "x b"}
 
     def __cinit__(self):
         self.name = "solve_triangular"
@@ -240,6 +254,13 @@ cdef class Cutoff(Attributes):
     def __cinit__(self, double rcond=0):
         self.rcond = rcond
 
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def arguments(self):
+        """pinv() takes `rtol`, and lstsq() takes `rcond`."""
+        cutoff = self.rcond if self.rcond == self.rcond else None
+        return {"rtol": cutoff, "rcond": cutoff}
+
 
 cdef double cutoff(const Call* c) noexcept nogil:
     cdef const Layout* x = c.x[0].layout
@@ -296,6 +317,7 @@ cdef class LstSq(Operator):
 
     x^+ is the pseudo-inverse. Backward keeps x, b and y, and computes x^+ again. The derivative is that at constant
     rank. Outputs: y, the rank and the singular values, of which only y has a gradient."""
+    row, operands, functions, outputs = "lstsq_parts", "x b", {"lstsq": "x b"}, "y rank s"
 
     def __cinit__(self):
         self.name = "lstsq"

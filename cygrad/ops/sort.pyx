@@ -1,6 +1,8 @@
 """sort, argsort, topk and searchsorted. NumPy sorts values in place; kernels compute indices. The order is stable, and
 nan counts as the largest value."""
 
+cimport cython
+
 
 from cython cimport final
 from libc.stdint cimport int64_t, uint64_t
@@ -174,6 +176,7 @@ cdef class TopK(Operator):
     """i = the indices of the k largest (smallest) elements along an axis, in order        no gradient
 
     topk() gathers the values with these indices; their gradient is that of gather."""
+    row, functions, selects = "topk_places", {"topk": "x"}, True
 
     def __cinit__(self):
         self.name = "topk"
@@ -200,10 +203,16 @@ cdef class TopK(Operator):
 @final
 cdef class SearchSorted(Operator):
     """y = the number of elements of a that are less than v (right: not larger than v)        no gradient"""
+    operands = "x v sorter?"
     cdef bint right
 
     def __cinit__(self, bint right):
         self.name, self.right, self.promotes = "searchsorted", right, True
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        return self.row, {"side": "right" if self.right else "left"}
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[1].layout)

@@ -60,7 +60,7 @@ cdef class Cbrt(Elementwise):
 @final
 cdef class Logaddexp(Elementwise):
     """z = log(e^x + e^y)        dx = g e^x / (e^x + e^y)        dy = g - dx"""
-    inputs = "xy"
+    operands = "x y"
     dx = "logaddexp_grad_x g x y"
     dy = "logaddexp_grad_y g x y"
 
@@ -73,7 +73,7 @@ cdef class Logaddexp(Elementwise):
 @final
 cdef class Xlogy(Elementwise):
     """z = x log y, 0 where x is 0        dx = g log y        dy = g x / y        (each 0 where x is 0 and y is)"""
-    inputs = "xy"
+    operands = "x y"
     dx = "xlogy_grad_x g x y"
     dy = "xlogy_grad_y g x y"
 
@@ -118,7 +118,7 @@ cdef class Digamma(Elementwise):
 @final
 cdef class Polygamma(Elementwise):
     """y = the derivative of order n of digamma at x        dx = g polygamma(n + 1, x)"""
-    number = True
+    number = "n"
     dx = "polygamma_grad g x p"
 
     cdef object formula(self, c, int i, g):
@@ -139,7 +139,7 @@ cdef class Sinc(Elementwise):
 @final
 cdef class SincDerivative(Elementwise):
     """y = the derivative of order n of sinc        dx = g times that of order n + 1"""
-    number = True
+    number = "n"
     dx = "sinc_derivative_grad g x p"
 
     cdef object formula(self, c, int i, g):
@@ -151,7 +151,7 @@ cdef class Atan2(Elementwise):
     """z = the angle of the point (y, x)        dx = g y / (x^2 + y^2)        dy = -g x / (x^2 + y^2)
 
     The first argument, the ordinate, is x in this formula. Both gradients are 0 at the origin."""
-    inputs = "xy"
+    operands = "x y"
     dx = "atan2_grad_y g x y"
     dy = "atan2_grad_x g x y"
 
@@ -165,7 +165,7 @@ cdef class Atan2(Elementwise):
 @final
 cdef class Hypot(Elementwise):
     """z = sqrt(x^2 + y^2)        dx = g x / z        dy = g y / z        (0 at the origin)"""
-    inputs = "xy"
+    operands = "x y"
     dx = "hypot_grad g x out"
     dy = "hypot_grad g y out"
 
@@ -180,7 +180,7 @@ cdef class Hypot(Elementwise):
 @final
 cdef class Copysign(Elementwise):
     """z = |x| with the sign of y        dx = g where x has that sign, -g where not, 0 where x is 0        dy = 0"""
-    inputs = "xy"
+    operands = "x y"
     code, bits = "copysign_code", 2
     dx = "abs_grad code g"
     dy = "zero g"
@@ -193,7 +193,7 @@ cdef class Copysign(Elementwise):
 @final
 cdef class Fmax(Elementwise):
     """z = the larger of x and y, no NaN        dx = g where z is x, g / 2 where equal, else 0        dy = g - dx"""
-    inputs = "xy"
+    operands = "x y"
     code, bits = "fmax_code", 2
     dx = "maximum_grad_x code g"
     dy = "maximum_grad_y code g"
@@ -205,7 +205,7 @@ cdef class Fmax(Elementwise):
 @final
 cdef class Fmin(Elementwise):
     """z = the smaller of x and y, no NaN        dx = g where z is x, g / 2 where equal, else 0        dy = g - dx"""
-    inputs = "xy"
+    operands = "x y"
     code, bits = "fmin_code", 2
     dx = "maximum_grad_x code g"
     dy = "maximum_grad_y code g"

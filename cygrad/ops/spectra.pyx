@@ -50,6 +50,7 @@ cdef class SpectralGaps(Operator):
     """y = 1 / (w[j] - w[i]) at [i, j], 0 for i = j        dw = the sums of g y^2 over j less those over i
 
     With `singular`, the squares of w are subtracted, and dw is multiplied by 2 w. Equal values raise LinAlgError."""
+    operands = "w"
 
     def __cinit__(self):
         self.name = "spectral_gaps"
@@ -110,6 +111,7 @@ cdef class SVD(OfMatrices):
 
     skew(a) is a - a', and gaps[i, j] is s[j]^2 - s[i]^2. If x is not square, the parts of du and dv outside of the
     spans of u and v follow, divided by s. Backward saves u, s and vh."""
+    outputs = "u s vh"
 
     def __cinit__(self):
         self.name = "svd"
@@ -208,6 +210,7 @@ cdef class EigH(OfMatrices):
     """x = v diag(w) v'        dx = v (dw + skew(v' dv) / (2 gaps)) v', gaps[i, j] = w[j] - w[i]
 
     skew(a) is a - a'. dx is symmetric. Backward saves w and v."""
+    outputs = "w v"
 
     def __cinit__(self):
         self.name = "eigh"

@@ -1,7 +1,7 @@
 """The table of operators, one row each, by family.
 
 Exports, Tensor's methods, type stubs, the operator page, tests/ops/test_table.py and the benchmarks read these rows. An
-operator without a row has no public name. The test inputs of each row are in tests/samples. PARTS are rows for nets.
+operator without a row has no public name. The test inputs of each row are in tests/samples.
 
 A row with a path, such as "loss.mse", loads its module at the first use of the row. So `import cygrad` takes no longer
 when such families are added. They have no methods of Tensor."""
@@ -21,17 +21,19 @@ class Row:
     """One operator.
 
     function    the public function; its name is the name of the row. Or its path: "MODULE.FUNCTION"
-    operator    the operator in OPERATORS of the function's module, by the function's name or by `operator`
     methods     names of the function as a method of Tensor
     aliases     other public names of the function, such as those of the Array API standard, NumPy or PyTorch
     public      whether the function is exported as cygrad.<name>
+    parts       functions that run one operator, where this function runs several, such as cummax: first cummax_places,
+                then gather_ranked; or that run its operator otherwise. Nets name these. Each has a row in ROWS, and the
+                samples of this row are theirs too. A path, if it is in another module
 
-    `key` is the name of the operator in OPERATORS, `name` that of the function, and `family` that of its module. `late`
-    says whether it is loaded at first use.
+    `name` is that of the function, and `family` that of its module. `late` says whether it is loaded at first use. The
+    `operator` is the one in OPERATORS of the module that declares the row.
     """
 
-    def __init__(self, function: Callable[..., Any] | str, operator: str | None = None, methods: tuple[str, ...] = (),
-                 aliases: tuple[str, ...] = (), public: bool = True):
+    def __init__(self, function: Callable[..., Any] | str, methods: tuple[str, ...] = (), aliases: tuple[str, ...] = (),
+                 public: bool = True, parts: tuple[str, ...] = ()):
         self.late = isinstance(function, str)
         if isinstance(function, str):
             self.family, _, self.name = function.partition(".")
@@ -39,8 +41,7 @@ class Row:
         else:
             self.family, self.name = function.__module__.rpartition(".")[2], function.__name__
             self.function = function
-        self.key = operator or self.name
-        self.methods, self.aliases, self.public = methods, aliases, public
+        self.methods, self.aliases, self.public, self.parts = methods, aliases, public, parts
 
     @cached_property
     def module(self) -> Any:
@@ -55,7 +56,12 @@ class Row:
     @cached_property
     def operator(self) -> Any:
         """The operator, of which there is one instance."""
-        return self.module.OPERATORS[self.key]
+        return next(o for o in self.module.OPERATORS.values() if self.name == o.row or self.name in o.functions)
+
+    @property
+    def selects(self) -> bool:
+        """Whether the function gathers values at the places that the operator computes."""
+        return bool(self.operator.selects and self.name in self.operator.functions)
 
     def __repr__(self):
         return f"<row {self.name}>"
@@ -126,7 +132,7 @@ TABLE = [
     Row("special.fmin"),
 
     Row("activations.leaky_relu"),
-    Row("activations.prelu"),
+    Row("activations.prelu", parts=("prelu_broadcast",)),
     Row("activations.threshold"),
     Row("activations.hardtanh"),
     Row("activations.hardsigmoid"),
@@ -159,7 +165,7 @@ TABLE = [
     Row(compare.maximum, methods=("maximum",)),
     Row(compare.minimum, methods=("minimum",)),
     Row(compare.clip, methods=("clip", "clamp"), aliases=("clamp",)),
-    Row(compare.where),
+    Row(compare.where, parts=("base.code_is",)),
 
     Row(reduce.sum, methods=("sum",)),
     Row(reduce.mean, methods=("mean",)),
@@ -176,11 +182,11 @@ TABLE = [
     Row(minmax.argmax, methods=("argmax",)),
     Row(minmax.argmin, methods=("argmin",)),
 
-    Row(scan.cumsum, methods=("cumsum",)),
+    Row(scan.cumsum, methods=("cumsum",), parts=("cumsum_reversed",)),
     Row(scan.cumprod, methods=("cumprod",)),
     Row(scan.recurrence, public=False),
-    Row(scan.cummax, methods=("cummax",)),
-    Row(scan.cummin, methods=("cummin",)),
+    Row(scan.cummax, methods=("cummax",), parts=("cummax_places",)),
+    Row(scan.cummin, methods=("cummin",), parts=("cummin_places",)),
 
     Row(shape.reshape, methods=("reshape",)),
     Row(shape.transpose, methods=("transpose",)),
@@ -190,44 +196,44 @@ TABLE = [
     Row(shape.flip, methods=("flip",)),
     Row(shape.broadcast_to, methods=("broadcast_to",)),
     Row(shape.copy, methods=("copy", "clone")),
-    Row(shape.astype, operator="cast", methods=("astype",)),
+    Row(shape.astype, methods=("astype",)),
 
     Row(join.concat, aliases=("concatenate", "cat")),
     Row(join.stack),
-    Row(join.split, methods=("split",)),
+    Row(join.split, methods=("split",), parts=("split_part",)),
     Row(join.pad),
     Row(join.tril, methods=("tril",)),
     Row(join.triu, methods=("triu",)),
 
     Row(slices.getitem, public=False),
     Row(slices.put_slice, public=False),
-    Row(slices.put, public=False),
+    Row(slices.put, parts=("assign",), public=False),
 
     Row(window.as_view, public=False),
     Row(window.put_view, public=False),
 
-    Row(index.take, methods=("take",)),
+    Row(index.take, methods=("take",), parts=("take_at",)),
     Row(index.add_at, public=False),
-    Row(index.gather, methods=("gather",)),
+    Row(index.gather, methods=("gather",), parts=("gather_ranked",)),
     Row(index.scatter_add, methods=("scatter_add",)),
     Row(index.argwhere),
     Row(index.one_hot),
 
-    Row(masks.select, public=False),
+    Row(masks.select, parts=("kept_mask",), public=False),
     Row(masks.mask_put, public=False),
 
     Row(sort.sort, methods=("sort",)),
     Row(sort.argsort, methods=("argsort",)),
-    Row(sort.topk, methods=("topk",)),
+    Row(sort.topk, methods=("topk",), parts=("topk_places",)),
     Row(sort.searchsorted, methods=("searchsorted",)),
 
     Row(linalg.matmul, methods=("matmul",)),
     Row(linalg.linear),
 
-    Row("einsum.einsum"),
+    Row("einsum.einsum", parts=("contract",)),
 
     Row("diagonal.diagonal"),
-    Row("diagonal.diag"),
+    Row("diagonal.diag", parts=("put_diagonal",)),
 
     Row("decompose.cholesky"),
     Row("decompose.qr"),
@@ -238,11 +244,11 @@ TABLE = [
     Row("spectra.eigvalsh"),
     Row("spectra.spectral_gaps", public=False),
 
-    Row("solve.solve"),
-    Row("solve.solve_triangular"),
+    Row("solve.solve", parts=("solve_transposed",)),
+    Row("solve.solve_triangular", parts=("solve_triangular_transposed",)),
     Row("solve.inv"),
     Row("solve.pinv"),
-    Row("solve.lstsq"),
+    Row("solve.lstsq", parts=("lstsq_parts",)),
 
     Row("determinant.det"),
     Row("determinant.slogdet"),
@@ -252,12 +258,12 @@ TABLE = [
     Row(softmax.softmax, methods=("softmax",)),
     Row(softmax.logsumexp, methods=("logsumexp",)),
 
-    Row("conv.conv1d"),
-    Row("conv.conv2d"),
-    Row("conv.conv3d"),
-    Row("conv.conv_transpose1d"),
-    Row("conv.conv_transpose2d"),
-    Row("conv.conv_transpose3d"),
+    Row("conv.conv1d", parts=("conv1d_sized",)),
+    Row("conv.conv2d", parts=("conv2d_sized",)),
+    Row("conv.conv3d", parts=("conv3d_sized",)),
+    Row("conv.conv_transpose1d", parts=("conv_transpose1d_sized",)),
+    Row("conv.conv_transpose2d", parts=("conv_transpose2d_sized",)),
+    Row("conv.conv_transpose3d", parts=("conv_transpose3d_sized",)),
     Row("conv.conv_weight", public=False),
 
     Row("pool.max_pool1d"),
@@ -279,7 +285,7 @@ TABLE = [
     Row("patches.unfold"),
     Row("patches.fold"),
 
-    Row("resize.interpolate"),
+    Row("resize.interpolate", parts=("interpolate_scaled",)),
     Row("resize.interpolate_back", public=False),
 
     Row("normalize.layer_norm"),
@@ -287,28 +293,28 @@ TABLE = [
 
     Row("channels.group_norm"),
     Row("channels.instance_norm"),
-    Row("channels.batch_norm"),
+    Row("channels.batch_norm", parts=("batch_norm_with_statistics",)),
     Row("channels.batch_norm_predict", public=False),
 
     Row("embedding.embedding"),
-    Row("embedding.embedding_bag"),
+    Row("embedding.embedding_bag", parts=("embedding_bag_weighted",)),
 
-    Row("attention.scaled_dot_product_attention"),
-    Row("attention.attention_with_dropout", public=False),
+    Row("attention.scaled_dot_product_attention", parts=("attend",)),
+    Row("attention.attention_with_dropout", parts=("attend_with_dropout",), public=False),
 
-    Row("recurrent.lstm"),
-    Row("recurrent.gru"),
-    Row("recurrent.rnn"),
-    Row("recurrent.rnn_relu", public=False),
+    Row("recurrent.lstm", parts=("lstm_layer",)),
+    Row("recurrent.gru", parts=("gru_layer",)),
+    Row("recurrent.rnn", parts=("rnn_layer",)),
+    Row("recurrent.rnn_relu", parts=("rnn_relu_layer",), public=False),
 
-    Row("loss.mse", aliases=("mse_loss",)),
+    Row("loss.mse", aliases=("mse_loss",), parts=("mean_square",)),
     Row("loss.bce_with_logits"),
 
-    Row("entropy.cross_entropy"),
-    Row("entropy.soft_cross_entropy", public=False),
+    Row("entropy.cross_entropy", parts=("cross_entropy_along",)),
+    Row("entropy.soft_cross_entropy", parts=("soft_cross_entropy_along",), public=False),
     Row("entropy.nll_loss", aliases=("nll",)),
     Row("linear_entropy.linear_cross_entropy"),
-    Row("ctc.ctc_loss"),
+    Row("ctc.ctc_loss", parts=("ctc_loss_packed",)),
 
     Row("distances.l1_loss"),
     Row("distances.smooth_l1_loss"),
@@ -317,14 +323,14 @@ TABLE = [
     Row("likelihoods.gaussian_nll_loss"),
     Row("likelihoods.poisson_nll_loss"),
     Row("likelihoods.binary_cross_entropy"),
-    Row("likelihoods.binary_cross_entropy_with_logits"),
+    Row("likelihoods.binary_cross_entropy_with_logits", parts=("bce_with_pos_weight",)),
     Row("likelihoods.soft_margin_loss"),
     Row("margins.hinge_embedding_loss"),
 
-    Row(random.dropout_with, operator="dropout", public=False),
+    Row(random.dropout_with, public=False),
     Row(random.dropout_identity, public=False),
 
-    Row(gradient.scale_gradient, methods=("scale_gradient",)),
+    Row(gradient.scale_gradient, methods=("scale_gradient",), parts=("locally_constant",)),
 
     Row("rules.sgd_update", public=False),
     Row("rules.sgdw_update", public=False),
@@ -347,49 +353,9 @@ TABLE = [
     Row("rules.lion_update", public=False),
 ]
 
-# Rows of functions that run one operator whose own row is a function that runs several, such as topk: first indices,
-# then values. Nets name these. The samples of the other row are theirs too.
-PARTS = [
-    Row("activations.prelu_broadcast", operator="prelu", public=False),
-    Row("base.code_is", operator="has_code", public=False),
-    Row(scan.cumsum_reversed, operator="cumsum", public=False),
-    Row(scan.cummax_places, operator="cummax", public=False),
-    Row(scan.cummin_places, operator="cummin", public=False),
-    Row(join.split_part, operator="split", public=False),
-    Row(slices.assign, public=False),
-    Row(index.take_at, operator="take", public=False),
-    Row(index.gather_ranked, public=False),
-    Row(masks.kept_mask, public=False),
-    Row(sort.topk_places, operator="topk", public=False),
-    Row(gradient.locally_constant, public=False),
-    Row("einsum.contract", operator="einsum", public=False),
-    Row("diagonal.put_diagonal", operator="diag", public=False),
-    Row("solve.solve_transposed", operator="solve", public=False),
-    Row("solve.solve_triangular_transposed", operator="solve_triangular", public=False),
-    Row("solve.lstsq_parts", operator="lstsq", public=False),
-    Row("conv.conv1d_sized", operator="conv1d", public=False),
-    Row("conv.conv2d_sized", operator="conv2d", public=False),
-    Row("conv.conv3d_sized", operator="conv3d", public=False),
-    Row("conv.conv_transpose1d_sized", operator="conv_transpose1d", public=False),
-    Row("conv.conv_transpose2d_sized", operator="conv_transpose2d", public=False),
-    Row("conv.conv_transpose3d_sized", operator="conv_transpose3d", public=False),
-    Row("resize.interpolate_scaled", operator="interpolate", public=False),
-    Row("channels.batch_norm_with_statistics", operator="batch_norm", public=False),
-    Row("embedding.embedding_bag_weighted", operator="embedding_bag", public=False),
-    Row("attention.attend", operator="scaled_dot_product_attention", public=False),
-    Row("attention.attend_with_dropout", operator="attention_with_dropout", public=False),
-    Row("recurrent.lstm_layer", operator="lstm", public=False),
-    Row("recurrent.gru_layer", operator="gru", public=False),
-    Row("recurrent.rnn_layer", operator="rnn", public=False),
-    Row("recurrent.rnn_relu_layer", operator="rnn_relu", public=False),
-    Row("loss.mean_square", operator="mse", public=False),
-    Row("entropy.cross_entropy_along", operator="cross_entropy", public=False),
-    Row("entropy.soft_cross_entropy_along", operator="soft_cross_entropy", public=False),
-    Row("likelihoods.bce_with_pos_weight", operator="binary_cross_entropy_with_logits", public=False),
-    Row("ctc.ctc_loss_packed", operator="ctc_loss", public=False),
-]
-
-ROWS = {row.name: row for row in (*TABLE, *PARTS)}
+ROWS = {row.name: row for row in TABLE} | {
+    part.name: part for row in TABLE for name in row.parts
+    for part in [Row(name if "." in name else f"{row.family}.{name}", public=False)]}
 
 # Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.
 COMPOSED = {

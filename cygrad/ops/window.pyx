@@ -43,6 +43,7 @@ cdef bint covers_all(Window window, tuple shape) except -1:
 @final
 cdef class AsView(Operator):
     """y = x[window], a view        dx = 0, with dx[window] = g (summed over repeated elements)"""
+    may_copy = True
 
     def __cinit__(self):
         self.name, self.differentiable, self.views = "as_view", True, True
@@ -78,6 +79,7 @@ cdef class AsView(Operator):
 @final
 cdef class PutView(Operator):
     """y = x, with y[window] = v        dx = g, with dx[window] = 0        dv = g[window]"""
+    operands = "x v"
 
     def __cinit__(self):
         self.name, self.differentiable, self.promotes = "put_view", True, True

@@ -8,7 +8,7 @@ long as making the object.
 
 The public function makes equal attributes again from `arguments()`, in which a net stores an operation. Where the
 fields of a class are not arguments of the function, it overrides `arguments`, with binding(False), which checks the
-type of self; ops/arguments.py has the operators of one class that take them under other names."""
+type of self. Where the operator decides what they are, or in which row, it overrides Operator.as_row."""
 
 cimport cython
 
@@ -48,9 +48,9 @@ cdef class Attributes:
                 if type(value).__name__ in ("getset_descriptor", "member_descriptor") and not name.startswith("_")}
 
     def arguments(self):
-        """A dict of keyword arguments with which the public function makes equal attributes from the same inputs. The
-        values are plain() values. Fields that the function derives from the inputs are left out."""
-        return {name: plain(value) for name, value in self.fields().items()}
+        """A dict of keyword arguments with which the public function makes equal attributes from the same inputs. What
+        the function does not take, such as fields that it derives from the inputs, may be in it."""
+        return self.fields()
 
     def __repr__(self):
         return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in self.fields().items()])})"

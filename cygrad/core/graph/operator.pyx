@@ -12,7 +12,42 @@ EVERY_INPUT = (<uint64_t>1 << (REST + 1)) - 1
 
 
 cdef class Operator:
-    """The base of all operators; operator.pxd has the contract."""
+    """The base of all operators; operator.pxd has the contract. Beside its methods, a class declares
+
+        operands        the names of the inputs, in order: "x weight? bias?". "?": may be missing; "*": all that remain,
+                        one by one; "[]": these as one list
+        no_gradient     those that never have a gradient: integers, masks, lengths, weights of classes, running
+                        statistics
+        outputs         the names of the results; the operator can have more for its formula
+        row             the name of its row in the table, if it is not that of the operator
+        functions       further rows whose functions run it, and their operands. Such a function may run other operators
+                        too, or the attributes may decide which row it is (as_row)
+        selects         whether these functions gather values at the places that it computes: they have a gradient,
+                        although it has none
+        sparse          whether with the argument `sparse` the gradient is a GradientSlice
+        alias           whether the view that it gives is that of all elements of its input, in the same shape,
+        in_order        or in any shape, in the same order,
+        may_copy        and whether it gives a copy instead if they are not in row-major order
+
+    The table, nets, their files and the operator page read this."""
+    no_gradient = ""
+    selects = sparse = alias = in_order = may_copy = False
+
+    @property
+    def operands(self):
+        return "x"
+
+    @property
+    def outputs(self):
+        return "y"
+
+    @property
+    def row(self):
+        return self.name
+
+    @property
+    def functions(self):
+        return {}
 
     cdef int infer(self, Call* c) except -1 nogil:
         """Write the layouts and dtypes of the outputs, or the input that output 0 views, and the bytes of workspace."""
@@ -51,6 +86,13 @@ cdef class Operator:
         gradient `g` of the output (a tuple, if there are several) and from the context `c`: c.input(i), c.output(k),
         c.attributes, c.shape(i)."""
         raise RuntimeError(f"{self.name} has no gradient")
+
+    @cython.binding(False)
+    @cython.embedsignature.format("clinic")
+    def as_row(self, attributes):
+        """(row, arguments): the row whose function executes the operator with these attributes, and the arguments of
+        the function. It can be given more arguments than it has."""
+        return self.row, {} if attributes is None else attributes.arguments()
 
     @cython.binding(False)
     @cython.embedsignature.format("clinic")

@@ -1,4 +1,4 @@
-"""The wording of errors: operator calls as data, and the rows of PARTS that nets write."""
+"""The wording of errors: operator calls as data, and the parts of rows that nets write."""
 
 import numpy as np
 

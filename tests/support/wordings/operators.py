@@ -3,6 +3,7 @@
 import cygrad as cg
 from cygrad.core.graph.views import Window
 from cygrad.ops import Row
+from cygrad.ops.base import Elementwise
 from cygrad.ops.shape import Permutation
 
 CASES = [
@@ -12,6 +13,8 @@ CASES = [
      "polygamma: n is -1; it must be from 0 to 100"),
     (lambda: Row("loss.mse", methods=("mse",)), ValueError,
      "loss.mse: a row that is loaded late has no methods"),
+    (lambda: type("Twice", (Elementwise,), {"inputs": "xy"})(), TypeError,
+     "Twice: inputs = 'xy' names the operands by letters; declare operands = 'x y'"),
     (lambda: Permutation(tuple(range(17))), ValueError,
      "a tensor has at most 16 dimensions, got 17 axes"),
     (lambda: Window((2,), (1, 1), 0), ValueError,

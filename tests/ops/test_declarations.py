@@ -1,0 +1,68 @@
+"""What operators declare (core/graph/operator.pyx): rows, operands, results and views agree with what they do."""
+
+import ast
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cygrad as cg
+from cygrad.core.execute.program import Program
+from cygrad.ops import ROWS
+from cygrad.ops.calls import arguments_of, fits, operands
+from rows import every_case, in_dtype, tensors
+
+PACKAGE = Path(cg.__file__).parent
+OPERATORS = [o for family in dict.fromkeys(row.family for row in ROWS.values())
+             for o in {id(o): o for o in import_module(f"cygrad.ops.{family}").OPERATORS.values()}.values()]
+
+
+def rows_of(operator):
+    return [operator.row, *operator.functions]
+
+
+def test_each_row_is_declared_by_one_operator():
+    """Of searchsorted there are two, one for each side."""
+    count = Counter(name for o in OPERATORS for name in rows_of(o))
+    assert set(count) == set(ROWS)
+    assert {name for name, n in count.items() if n > 1} == {"searchsorted"}
+    for o in OPERATORS:
+        assert all(type(ROWS[name].operator) is type(o) for name in rows_of(o))
+
+
+def test_operands_without_gradient_are_operands():
+    for o in OPERATORS:
+        names = {name.strip("?*[]") for row in rows_of(o) for name in operands(row)}
+        assert {*o.no_gradient.split()} <= names, o
+        assert not o.no_gradient or o.differentiable
+
+
+def test_flags_of_views():
+    for o in OPERATORS:
+        if o.alias or o.in_order or o.may_copy: assert o.views or o is ROWS["reshape"].operator, o
+        if o.alias: assert o.in_order and not o.may_copy
+        if o.selects: assert not o.differentiable and o.functions
+
+
+@every_case
+def test_inputs_and_results_of_each_execution(row, args, kwargs):
+    calls = []
+    with np.errstate(all="ignore"):
+        try: Program(lambda: (row.tested(*tensors(in_dtype(args, "float64")), **kwargs), None)[1], _calls=calls)
+        except RuntimeError as e: assert "whose shape depends on values" in str(e) or "where a mask is true" in str(e)
+    for kind, *call in calls:
+        if kind != "operator": continue
+        op, attributes, inputs, outputs = call[:4]
+        type_, _ = arguments_of(op, attributes, len(inputs))
+        assert type_ in rows_of(op) and fits(operands(type_), len(inputs))
+        assert len(outputs) == len(op.outputs.split()), op
+
+
+@pytest.mark.parametrize("path", [*sorted((PACKAGE / "nets").glob("*.py")), PACKAGE / "ops/calls.py"],
+                         ids=lambda p: p.name)
+def test_nets_know_no_operator_by_its_name(path):
+    """What they need of an operator, it declares. "sum" and "mean" also say how repeated rows are merged."""
+    text = [n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant)]
+    assert not [s for s in text if isinstance(s, str) and s in ROWS and s not in ("sum", "mean")]
