@@ -7,6 +7,7 @@ from cygrad.core.backward.engine cimport run_pass
 from cygrad.core.graph.tensor cimport Leaf, Node, Tensor, is_tracked, ready
 from cygrad.core.graph.calls cimport calls_of, tensor_item
 from cygrad.core.graph.unreadable cimport check_readable
+from cygrad.core.graph.effects cimport changed_leaves
 from cygrad.core.graph.trace cimport Trace, lists_calls, refuse_trace
 from cygrad.core.store.layout cimport same_shape
 from cygrad.core.store.buffer cimport GRAPHLESS
@@ -135,7 +136,7 @@ cdef list gradients_of(Trace t):
     """(variable, item of its gradient) for each variable whose gradient has changed; None for one that the program has
     made."""
     cdef Leaf leaf
-    found = [(<Tensor>leaf.tensor, tensor_item(leaf.grad)) for leaf in t.changed_leaves() if leaf.grad is not None]
+    found = [(<Tensor>leaf.tensor, tensor_item(leaf.grad)) for leaf in changed_leaves(t) if leaf.grad is not None]
     return found + [(None, tensor_item(leaf.grad)) for leaf in t.inside if leaf.grad is not None]
 
 

@@ -3,32 +3,30 @@
 cimport cython
 
 from cpython.object cimport PyObject
-from libc.string cimport memset
-
 from cygrad.core.graph.around cimport changed
 from cygrad.core.store cimport layout as lay
-from cygrad.core.interop.numpy cimport share_memory, window
+from cygrad.core.interop.numpy cimport share_memory
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_of, give_extras
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows, empty_slice, put_rows
 from cygrad.core.graph.tensor cimport (
-    ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, data_of, ensure_tensor, is_result,
-    is_tracked, node_of, put_grad, ready, show,
+    ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, ensure_tensor, is_result,
+    is_tracked, node_of, put_grad, show,
 )
 from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, VIRTUAL, ZEROS, recategorise
 from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.backward.deposit cimport clear
 from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.graph.calls cimport calls_of, note
 from cygrad.core.graph.undo cimport Undo
+from cygrad.core.graph.effects cimport ASSIGNED_NONE, MARKED, REMOVED, UNMARKED, ZEROED, leaf_step
 from cygrad.core.graph.trace cimport (
-    ASSIGNED_NONE, MARKED, REMOVED, UNMARKED, ZEROED, Trace, is_frozen, leaf_step, lists_calls, raise_version,
-    refuse_trace, seen_leaf, touch_leaf, version_of,
-    zeros_step,
+    Trace, is_frozen, lists_calls, raise_version, refuse_trace, seen_leaf, touch_leaf, version_of,
 )
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.core.graph.waiting cimport zeros_of
-from cygrad.kernels.array cimport is_floating, itemsize
+from cygrad.kernels.array cimport is_floating
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described, type_name
@@ -326,7 +324,7 @@ def mark_variables(variables: Tensor | Sequence[Tensor], gradients: Tensor | Seq
             raise RuntimeError(f"mark_variables: a running backward pass may still read the memory of gradient {i}, "
                                f"which would be overwritten; pass a copy()")
         read_request(req)
-    if flags().trace != NULL: refuse_trace("mark_variables")
+    refuse_trace("mark_variables")
     for v, gradient, req in zip(variables, gradients, reqs):
         set_leaf(v, REQUESTS[req])
         leaf = leaf_of(v)
@@ -367,22 +365,6 @@ cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
     return 0
 
 
-cdef int clear(Tensor t) except -1:
-    """Fill a tensor of any strides with zeros, including elements that are NaN."""
-    cdef Flags* f = flags()
-    if f.trace != NULL:
-        if not t.layout.dense: refuse_trace("zeroing a gradient that is not contiguous")
-        ready(t)
-        (<Trace>f.trace).before_write(t.buffer)
-        zeros_step(f, t.buffer, t.layout.offset * itemsize(t.dtype), t.layout.size * itemsize(t.dtype))
-        raise_version(f, t.buffer)
-        return 0
-    if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))
-    else: window(t, True)[...] = 0
-    t.buffer.version += 1
-    return 0
-
-
 def zero_grad(Tensor self) -> None:
     """Set .grad to zeros, if there is one, and fresh_grad to False."""
     cdef Leaf leaf = leaf_of(self)
@@ -399,6 +381,7 @@ cpdef int clear_leaf(Leaf leaf) except -1:
         if is_tracked(leaf.grad) or leaf.grad.buffer.flags & READONLY: put_grad(leaf, zeros_like(leaf.grad, OTHER))
         elif leaf.given or Py_REFCNT(<PyObject*>leaf.grad) > 1 or not release_as_zeros(leaf.grad):
             clear(leaf.grad)
+            raise_version(flags(), leaf.grad.buffer)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
     if f.trace == NULL: return 0
     if leaf.tensor != NULL: note("zero_grad", ([<Tensor>leaf.tensor], "zeros", None))

@@ -1,10 +1,11 @@
 """Running statistics of batch_norm: their checks, and the step towards the statistics of a batch."""
 
-from cygrad.core.graph.tensor cimport Tensor, array_of, is_tracked, ready
+from cygrad.core.graph.tensor cimport Tensor, is_tracked, ready
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.interop.numpy cimport share_memory
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace, raise_version
+from cygrad.core.graph.steps cimport Arrays, call, put
+from cygrad.core.graph.trace cimport lists_calls
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, Array, is_floating, itemsize
 
@@ -52,15 +53,24 @@ cdef int check_apart(str name, Tensor r, str other, Tensor t) except -1:
 
 cdef int move_running(Tensor average, Tensor var, Tensor stats, double factor) except -1:
     """(1 - factor) times themselves + factor times the statistics of the batch. Allocates nothing."""
-    cdef Py_ssize_t n = stats.layout.shape[1]
-    cdef Array s
-    if flags().trace != NULL: return trace_move(average, var, stats, factor)
-    s = array_of(stats)
-    move(array_of(average), s, factor)
-    s.data += n * itemsize(s.dtype)
-    move(array_of(var), s, factor)
-    average.buffer.version += 1
-    var.buffer.version += 1
+    cdef Arrays a
+    a.n = 0
+    put(&a, average)
+    put(&a, var)
+    put(&a, stats)
+    call(flags(), "batch_norm", move_both, &a, 2, &factor, sizeof(factor), None)
+    if lists_calls():
+        note("running statistics", (tensor_item(average), tensor_item(var), tensor_item(stats), factor))
+    return 0
+
+
+cdef int move_both(Array* a, const void* parameters, object held) except -1:
+    """A kernel: move the running mean a[0] and the running variance a[1] towards the statistics a[2]."""
+    cdef double factor = (<const double*>parameters)[0]
+    cdef Array s = a[2]
+    move(a[0], s, factor)
+    s.data += s.layout.shape[1] * itemsize(s.dtype)
+    move(a[1], s, factor)
     return 0
 
 
@@ -75,46 +85,6 @@ def move_statistics(Tensor average, Tensor var, Tensor stats, double factor):
             raise TypeError("move_running: running_mean, running_var and the statistics must be floating")
         check_writable(<Tensor>r, flags())
     move_running(average, var, stats, factor)
-
-
-cdef class RunningStep(Step):
-    """move_running() in a program."""
-    cdef Tensor average, var            # held: their versions rise
-    cdef Array a, v, s
-    cdef double factor
-
-    cdef int run(self) except -1:
-        cdef Array s = self.s
-        move(self.a, s, self.factor)
-        s.data += s.layout.shape[1] * itemsize(s.dtype)
-        move(self.v, s, self.factor)
-        self.average.buffer.version += 1
-        self.var.buffer.version += 1
-        return 0
-
-
-cdef int trace_move(Tensor average, Tensor var, Tensor stats, double factor) except -1:
-    """Instead of move_running(), during a trace: prepare the call if steps are made."""
-    cdef Trace t = <Trace>flags().trace
-    cdef RunningStep s
-    for r in (average, var):
-        t.before_write((<Tensor>r).buffer)
-        raise_version(flags(), (<Tensor>r).buffer)
-    note("running statistics", (tensor_item(average), tensor_item(var), tensor_item(stats), factor))
-    if t.purpose != PREPARING: return 0
-    s = RunningStep.__new__(RunningStep)
-    s.take(3, 3)
-    s.name, s.average, s.var, s.factor = "batch_norm", average, var, factor
-    aim(s, t, &s.a, average)
-    aim(s, t, &s.v, var)
-    aim(s, t, &s.s, stats)
-    return t.emit(s)
-
-
-cdef int aim(RunningStep s, Trace t, Array* a, Tensor x) except -1:
-    """Let a step use the elements of a tensor."""
-    a.data, a.layout, a.dtype = x.buffer.data + x.layout.offset * itemsize(x.dtype), s.hold(x.layout), x.dtype
-    return s.point(t, &a.data, x.buffer)
 
 
 cdef void move(Array r, Array s, double factor) noexcept nogil:

@@ -9,12 +9,9 @@ from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.freed cimport FreedTensor
 from cygrad.core.graph.gradient_slice cimport check_range
 from cygrad.core.graph.tensor cimport Leaf, array_of, data_of, is_result, is_variable, node_of, ready
-from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.trace cimport (
-    PREPARING, Step, Trace, is_frozen, raise_version, refuse_trace, seen_leaf, touch_leaf,
-)
-from cygrad.core.store.buffer cimport WORKSPACE, ZEROS, allocate, drop
-from cygrad.core.thread_state cimport flags
+from cygrad.core.graph.effects cimport call_solver
+from cygrad.core.graph.trace cimport is_frozen, refuse_trace, seen_leaf, touch_leaf, traces
+from cygrad.core.store.buffer cimport WORKSPACE, allocate, drop
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport scatter
 from cygrad.kernels.grouping cimport Groups, group, group_bytes
@@ -35,7 +32,7 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
     cdef Leaf leaf
     cdef list found = []
     cdef size_t nbytes = 0
-    cdef bint tracing = flags().trace != NULL
+    cdef bint tracing = traces()
     for name, p in parameters.items():
         w = p.tensor
         if not is_variable(w):
@@ -71,91 +68,18 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
     return found
 
 
-cdef class CallStep(Step):
-    """Calls a function of Python that works on parameters and their gradients. Ctrl-C arrives before or after it."""
-    cdef object function
-    cdef tuple arguments
-    cdef list absent            # variables whose .grad is None at this step, but is set to None only at the end
-
-    cdef int run(self) except -1:
-        cdef Leaf leaf
-        cdef list fresh = []
-        for leaf in self.absent:
-            if leaf.fresh: fresh.append(leaf)
-            leaf.fresh = False
-        try: self.function(*self.arguments)
-        finally:
-            for leaf in fresh: leaf.fresh = True
-        return 0
-
-
-cdef object gradient_item(Leaf leaf):
-    return None if leaf.grad is None else tensor_item(leaf.grad)
-
-
 cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple arguments) except -1:
-    """During a trace, instead of a write to the gradients of the parameters, or by "update" to the parameters:
-    register the writes, let a program call the solver's method `name`, and return True."""
-    cdef Trace t = <Trace>flags().trace if flags().trace != NULL else None
-    cdef bint updates = name == "update"
+    """During a trace, instead of a write to the gradients of the parameters, or by "update" to the parameters: let a
+    program call the solver's method `name`, and return True."""
     cdef size_t workspace_bytes = 0
-    cdef list found
     cdef Parameter p
-    cdef CallStep s
-    cdef Leaf leaf
-    if t is None: return False
-    found = reached(parameters, name, refuses, &workspace_bytes)
-    if updates and workspace_bytes: drop(allocate(workspace_bytes, WORKSPACE))
-    for p, _ in found:
-        leaf = t.seen(<Leaf>node_of(p.tensor))
-        if not t.has_outside(leaf): refuse_trace(f"{name}() of a solver for a parameter that the function makes")
-        if not updates and leaf.rows is not None: refuse_trace(f"{name}() of row-sparse gradients")
-        leaf = t.state_of(leaf)
-        t.settle(leaf)
-        if updates: t.before_write(p.tensor.buffer)
-        elif leaf.grad is not None: t.before_write(leaf.grad.buffer)
-    absent = settle_others(t, parameters, found, updates)
-    note("solver", (solver, name, arguments,
-                    [(p.tensor, gradient_item(t.seen(<Leaf>node_of(p.tensor)))) for p, _ in found]))
-    if t.purpose == PREPARING:
-        s = CallStep.__new__(CallStep)
-        s.take(0, 0)
-        s.name, s.function, s.arguments, s.absent = name, getattr(solver, name), arguments, absent
-        t.around.use_solver(solver)
-        for p, _ in found: t.use_gradient(t.seen(<Leaf>node_of(p.tensor)))
-        t.emit(s)
-        if not updates:
-            for p, _ in found: t.take_back(t.seen(<Leaf>node_of(p.tensor)))
-    for p, _ in found:
-        leaf = t.seen(<Leaf>node_of(p.tensor))
-        if updates:
-            raise_version(flags(), p.tensor.buffer)
-            leaf.fresh = False
-        elif leaf.grad is not None: raise_version(flags(), leaf.grad.buffer)
+    if not traces(): return False
+    found = [(<Parameter>p).tensor for p, _ in reached(parameters, name, refuses, &workspace_bytes)]
+    if name == "update" and workspace_bytes: drop(allocate(workspace_bytes, WORKSPACE))
+    seen = {id(x) for x in found}
+    others = [p.tensor for p in parameters.values() if id(p.tensor) not in seen and is_variable(p.tensor)]
+    call_solver(solver, name, arguments, found, others)
     return True
-
-
-cdef list settle_others(Trace t, dict parameters, list found, bint updates):
-    """Before a call of a solver, for the parameters that no pass has reached: when the program runs, they may be fresh
-    from before. Returns those whose .grad the program has set to None: the call must skip them. A pass must not reach
-    the others later, since their gradients would be there at the next run."""
-    cdef Parameter p
-    cdef Leaf leaf, state
-    cdef list absent = []
-    cdef set seen = {id(p) for p, _ in found}
-    for p in parameters.values():
-        if id(p) in seen or not is_variable(p.tensor): continue
-        leaf = <Leaf>node_of(p.tensor)
-        if <size_t><void*>leaf not in t.twins:
-            t.early.add(<size_t><void*>leaf)
-            continue
-        state = t.seen(leaf)
-        if state.grad is None and state.rows is None: absent.append(leaf)
-        elif state.grad is not None and not state.grad.buffer.flags & ZEROS:    # (zeroed ones are not fresh)
-            t.settle(state)
-            t.use_gradient(state)
-            t.may_write(p.tensor.buffer if updates else state.grad.buffer)
-    return absent
 
 
 cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except -1:
@@ -283,7 +207,7 @@ cdef int scale(dict parameters, double factor) except -1:
 cdef tuple check(dict parameters, str what):
     """(whether a gradient has an infinite element, whether one has a NaN)"""
     cdef bint inf = False, nan = False
-    if flags().trace != NULL: refuse_trace(f"{what}() of a solver")
+    refuse_trace(what + "() of a solver")
     cdef Tensor values
     for _, g in reached(parameters, what, None, NULL):
         values = g.deduplicate().values if type(g) is GradientSlice else <Tensor>g

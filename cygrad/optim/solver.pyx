@@ -18,7 +18,8 @@ from cygrad.core.graph.calls cimport calls_of, note
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
-from cygrad.core.graph.trace cimport Trace, lists_calls, refuse_trace
+from cygrad.core.graph.effects cimport use_solver
+from cygrad.core.graph.trace cimport lists_calls, refuse_trace
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
@@ -209,7 +210,7 @@ cdef class Solver:
     def _write_group(self, Group group, key, value):
         """Assign to a group of param_groups."""
         cdef double x
-        if flags().trace != NULL: refuse_trace("an assignment to param_groups")
+        refuse_trace("an assignment to param_groups")
         if key not in ASSIGNED:
             raise ValueError(f"a group has {', '.join(ASSIGNED)} to assign, not {described(key)}")
         x = not_negative(key, value)
@@ -241,7 +242,7 @@ cdef class Solver:
         Raises TypeError unless it is a number, ValueError unless it is finite and at least 0."""
         cdef Group group
         cdef double rate = not_negative("lr", lr)
-        if flags().trace != NULL: refuse_trace("set_learning_rate()")
+        refuse_trace("set_learning_rate()")
         cdef list groups = self.every_group()
         for group in groups:
             if not rate * group.lr_mult < INFINITY:
@@ -258,14 +259,13 @@ cdef class Solver:
         cdef Tensor x
         cdef list calls = calls_of(flags())         # of a program that becomes a net
         cdef Py_ssize_t n = len(calls) if calls is not None else 0
-        cdef Trace t = <Trace>flags().trace if flags().trace != NULL else None
         for p in self.parameters.values():
             x = (<Parameter>p).tensor
             if is_variable(x): x.zero_grad()        # (not if it is frozen)
         if calls is not None:
             del calls[n:]
             note("zero_grad", ([x for x in self.get_parameters().values() if is_variable(x)], "zeros", self))
-        if t is not None and t.around is not None: t.around.use_solver(self)
+        use_solver(self)
         if self.fuses: self._drop_decay()
 
     def _drop_decay(self):
@@ -431,7 +431,7 @@ cdef class Solver:
         cdef Array a
         if not self.parameters:
             raise RuntimeError("set_states: this solver has no parameters; call set_parameters() first")
-        if flags().trace != NULL: refuse_trace("set_states()")
+        refuse_trace("set_states()")
         checked = checked_states(state_names(self), self.get_states(), states)
         for pstate, _ in checked.values():
             for given in pstate.values(): data_of(<Tensor>given)
@@ -454,7 +454,7 @@ cdef class Solver:
         are those of the saved solver, bit for bit. A fused weight_decay() that waits for an update is dropped. Raises
         ValueError unless class, names, groups and all settings that cannot be assigned (betas, eps, momentum, ...) are
         those of the solver, else as set_states does; then nothing has changed."""
-        if flags().trace != NULL: refuse_trace("load_state_dict() of a solver")
+        refuse_trace("load_state_dict() of a solver")
         files.load_state_dict(self, state_dict)
 
     def save_states(self, path):

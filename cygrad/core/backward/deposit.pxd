@@ -10,4 +10,5 @@ cdef class Collected:
     cdef public bint abandoned      # its GradientCollector was freed without being closed
 
 cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1
+cdef int clear(Tensor t) except -1
 cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite) except -1

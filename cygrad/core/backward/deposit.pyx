@@ -1,7 +1,6 @@
 """Storing a gradient in .grad: it overwrites .grad, is added to it, or its memory becomes that of .grad."""
 
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT
-from libc.string cimport memset
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
@@ -10,20 +9,20 @@ from cygrad.core.graph.gradient_slice cimport (
     GradientSlice, add_rows, dense_rows, joined, put_rows, unshared,
 )
 from cygrad.core.graph.tensor cimport (
-    Leaf, Tensor, data_of, is_tracked, next_number, put_grad, ready, sole,
+    Leaf, Tensor, is_tracked, next_number, put_grad, ready, sole,
 )
 from cygrad.core.backward.gradients cimport (
     ROWS, Gradient, add_gradient, drop_gradient, elements_of, into_tensor, is_writable, rows_in, set_rows,
 )
-from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS, Buffer, Life, refuse_virtual
+from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS, Buffer, Life
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
-from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
+from cygrad.core.graph.construct cimport computed, copy_plain, fill_with_zeros, zeros_like
+from cygrad.core.graph.steps cimport Arrays, call_loop, elements_in, put_array
 from cygrad.core.graph.undo cimport Twin
-from cygrad.core.graph.trace cimport Trace, loop_step, preparing, raise_version, refuse_trace, zeros_step
+from cygrad.core.graph.trace cimport Trace, declare_write, preparing, raise_version, refuse_trace
 from cygrad.core.interop.numpy cimport window
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport Array, itemsize
 
 cdef driver.Loop* add_loop = driver.find("add")
 cdef driver.Loop* copy_loop = driver.find("copy")
@@ -57,18 +56,16 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
     """Overwrite .grad with `g`, a DENSE or ROWS gradient, or add `g`, which is empty then. The caller holds
     lock_grad(), and has called touch_leaf()."""
     cdef Flags* f = flags()
-    cdef Trace trace = <Trace>f.trace if f.trace != NULL else None
     cdef Tensor grad                                # a reference, since another thread may assign x.grad meanwhile
     cdef Tensor made = None                         # a new .grad, assigned when it is complete
-    cdef Array a[3]
-    cdef Buffer* b[3]
+    cdef Arrays a
     cdef Gradient sum
     if g.kind == ROWS: return deposit_rows(leaf, g, overwrite)
     if leaf.rows is not None and not overwrite:
         set_rows(&sum, <GradientSlice>leaf.rows)
         add_gradient(g, &sum)                       # (`g` stays DENSE)
     grad = leaf.grad
-    if trace is None and grad is not None and grad.buffer.flags & VIRTUAL: refuse_virtual()     # (of a trace)
+    if grad is not None and grad.buffer.flags & VIRTUAL: ready(grad)     # (it raises if another thread traces)
     if grad is not None and is_tracked(grad):       # it has a graph, so it must not be written to
         grad = made = None if overwrite else copy_plain(grad)
     if grad is not None and grad.buffer.flags & ZEROS:
@@ -81,16 +78,12 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
         grad = made = computed(lay.dense_like(leaf.layout), leaf.dtype, GRADIENTS)
         overwrite = True
     if overwrite and made is None and exchange(grad, g): return 0
-    a[0], b[0] = elements_of(g), g.held.buffer
-    a[1], b[1] = elements_in(grad), grad.buffer
-    if not overwrite:
-        a[0], b[0], a[1], b[1] = a[1], b[1], a[0], b[0]
-        a[2], b[2] = a[0], b[0]
-    loop = copy_loop if overwrite else add_loop
-    if trace is None: driver.each(loop, a)
-    else:
-        trace.before_write(grad.buffer)
-        loop_step(f, ".grad", <void*>loop, a, b, 2 if overwrite else 3)
+    a.n = 0
+    if not overwrite: put_array(&a, elements_in(grad), grad.buffer)
+    put_array(&a, elements_of(g), g.held.buffer)
+    put_array(&a, elements_in(grad), grad.buffer)
+    declare_write(f, grad.buffer)
+    call_loop(f, ".grad", copy_loop if overwrite else add_loop, &a)
     if made is None: raise_version(f, grad.buffer)
     else:
         put_grad(leaf, made)
@@ -102,9 +95,9 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
 cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
     """The same for a ROWS gradient. It becomes .grad, or its rows are added to the slice in .grad, which a new slice
     replaces. A tensor in .grad stays one: its rows are written, unless the variable asks for a slice."""
-    cdef Tensor grad = leaf.grad
+    cdef Tensor grad
     cdef GradientSlice s = rows_in(g)
-    if flags().trace != NULL: grad = grad_in_trace(leaf, overwrite)
+    grad = grad_in_trace(leaf, overwrite)
     if grad is not None and overwrite and leaf.sparse and not leaf.given: grad = None
     if grad is None:
         s = unshared(s) if overwrite or leaf.rows is None else joined(<GradientSlice>leaf.rows, s)
@@ -150,23 +143,14 @@ cdef int note_kind(Trace t, Leaf leaf, bint overwrite, bint stands) except -1:
     return 0
 
 
-cdef Array elements_in(Tensor t) noexcept:
-    """The elements of a tensor that has memory, perhaps virtual memory."""
-    cdef Array a
-    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
-    return a
-
-
 cdef int clear(Tensor t) except -1:
-    """Fill a .grad of any strides with zeros."""
-    cdef Flags* f = flags()
-    if f.trace != NULL:
-        if not t.layout.dense: refuse_trace("zeroing a gradient that is not contiguous")
+    """Fill a .grad of any strides with zeros, including elements that are NaN."""
+    if t.layout.dense:
         ready(t)
-        (<Trace>f.trace).before_write(t.buffer)
-        return zeros_step(f, t.buffer, t.layout.offset * itemsize(t.dtype), t.layout.size * itemsize(t.dtype))
-    if t.layout.dense: memset(data_of(t), 0, t.layout.size * itemsize(t.dtype))
-    else: window(t, True)[...] = 0
+        declare_write(flags(), t.buffer)
+        return fill_with_zeros(t)
+    refuse_trace("zeroing a gradient that is not contiguous")
+    window(t, True)[...] = 0
     return 0
 
 

@@ -36,7 +36,8 @@ from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
 from cygrad.core.graph.running cimport begin, check_stack, end
 from cygrad.core.graph.around cimport is_hooked
-from cygrad.core.graph.trace cimport ADDED, OVERWRITTEN, Trace, leaf_step, refuse_trace
+from cygrad.core.graph.effects cimport ADDED, OVERWRITTEN, leaf_step
+from cygrad.core.graph.trace cimport Trace, refuse_trace
 from cygrad.core.backward.turn cimport Turn, run_stages
 from cygrad.core.backward.walk cimport Entry, Target, Walk, gradients_of, has_come, seen_by
 

@@ -8,15 +8,15 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.gradient_slice cimport add_rows, dense_rows, joined
 from cygrad.core.graph.tensor cimport Tensor, external_gradients, ready
-from cygrad.core.graph.trace cimport loop_step
+from cygrad.core.graph.steps cimport Arrays, call_loop, put_array
 from cygrad.core.store.buffer cimport (
     EXTERNAL, GRADIENTS, Buffer, allocate_for, drop, hold, mark_gradient, recategorise, unmark_gradient,
 )
 from cygrad.core.execute.run cimport apply2
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.construct cimport copy_plain, new_tensor
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport Array, Layout
+from cygrad.kernels.array cimport Layout
 
 cdef driver.Loop* add_loop = driver.find("add")
 
@@ -168,10 +168,9 @@ cdef int add_dense(Gradient* total, Gradient* g) except -1:
 
 cdef int add_elements(const Gradient* x, const Gradient* y, const Gradient* out) except -1:
     """out = x + y"""
-    cdef Array a[3]
-    cdef Buffer* b[3]
-    cdef Flags* f = flags()
-    a[0], a[1], a[2] = elements_of(x), elements_of(y), elements_of(out)
-    if f.trace == NULL: return driver.each(add_loop, a)
-    b[0], b[1], b[2] = x.held.buffer, y.held.buffer, out.held.buffer
-    return loop_step(f, "add", <void*>add_loop, a, b, 3)
+    cdef Arrays a
+    a.n = 0
+    put_array(&a, elements_of(x), x.held.buffer)
+    put_array(&a, elements_of(y), y.held.buffer)
+    put_array(&a, elements_of(out), out.held.buffer)
+    return call_loop(flags(), "add", add_loop, &a)

@@ -1,6 +1,5 @@
 """The backward calls of a program (core/graph/trace.pxd): stages of a node's backward with fixed addresses."""
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
@@ -13,23 +12,18 @@ from cygrad.core.graph.operator cimport (
 )
 from cygrad.core.graph.slots cimport Slot, buffer_in, has_elements
 from cygrad.core.graph.tensor cimport Tensor, slot_from, slots_of
-from cygrad.core.graph.trace cimport Step, Trace, preparing
+from cygrad.core.graph.steps cimport Step, emit
+from cygrad.core.graph.trace cimport Trace, preparing
 from cygrad.core.store.buffer cimport Buffer
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, Layout
-from cygrad.kernels.reduce cimport sum_to
 
 
 cdef class StageStep(Step):
     """A prepared stage of a node's backward."""
     cdef Operator op
-    cdef object attributes
-    cdef BackwardCall call
-    cdef char* room             # the arrays of the call, in one allocation
+    cdef BackwardCall call      # its arrays are in `room`, its attributes in `held`
     cdef int stage
-
-    def __dealloc__(self):
-        PyMem_Free(self.room)
 
     cdef int run(self) except -1:
         if self.call.work < LARGE_WORK: return self.op.run_backward(&self.call, self.stage)
@@ -42,34 +36,10 @@ cdef class StageStep(Step):
         return self.point(t, &a.data, owner(b, a.data)) if a.layout.size else 0
 
 
-cdef class SumStep(Step):
-    """Sums a gradient over the dimensions that were broadcast."""
-    cdef Array x, y
-
-    cdef int run(self) except -1:
-        sum_to(&self.x, &self.y)
-        return 0
-
-
-cdef int prepare_sum(const Array* x, const Array* y, Buffer* source, Buffer* target) except -1:
-    """Instead of sum_to(), during a trace."""
-    cdef Trace t = preparing(flags())
-    cdef SumStep s
-    if t is None: return 0
-    s = SumStep.__new__(SumStep)
-    s.take(2, 2)
-    s.name, s.x, s.y = "sum_to", x[0], y[0]
-    s.hold(x.layout)
-    s.hold(y.layout)
-    s.point(t, &s.x.data, source)
-    s.point(t, &s.y.data, target)
-    return t.emit(s)
-
-
 cdef int prepare_stage(Turn b, int stage, Buffer* workspace) except -1:
     """Instead of running a stage, during a trace: prepare the call if steps are made."""
     cdef Trace t = preparing(flags())
-    return 0 if t is None else t.emit(prepare(b, stage, workspace, t))
+    return 0 if t is None else emit(t, prepare(b, stage, workspace, t))
 
 
 cdef StageStep prepare(Turn b, int stage, Buffer* workspace, Trace t):
@@ -80,12 +50,11 @@ cdef StageStep prepare(Turn b, int stage, Buffer* workspace, Trace t):
     cdef size_t pointers = (m + kept + c.n_out) * sizeof(Array) + m * sizeof(void*)
     cdef const Stage* plan = &c.stages[stage]
     cdef double* room
-    s.take(kept + c.n_out + m + MAX_TEMPORARIES + 1, kept + c.n_out + 2 * m + MAX_TEMPORARIES + 1)
-    s.room = <char*>PyMem_Calloc(1, pointers + kept * (sizeof(double) + sizeof(bint) + 1) + m)
-    if s.room == NULL: raise MemoryError("no memory for a step of a program")
-    s.op, s.attributes, s.stage, s.name = b.node.op, b.node.attributes, stage, b.node.op.name + " (backward)"
+    s.take(kept + c.n_out + m + MAX_TEMPORARIES + 1, kept + c.n_out + 2 * m + MAX_TEMPORARIES + 1,
+           pointers + kept * (sizeof(double) + sizeof(bint) + 1) + m)
+    s.op, s.held, s.stage, s.name = b.node.op, b.node.attributes, stage, b.node.op.name + " (backward)"
     own[0] = c[0]
-    own.attributes = <void*>s.attributes
+    own.attributes = <void*>s.held
     own.kept = <Array*>s.room
     own.dx = own.kept + kept
     own.g = own.dx + m
@@ -163,4 +132,4 @@ cdef Buffer* owner(Turn b, const char* p) except NULL:
     raise RuntimeError(f"{b.node.name()} reads memory in backward that it did not declare, so it cannot be captured")
 
 
-turn.trace_stage, turn.trace_sum = prepare_stage, prepare_sum
+turn.trace_stage = prepare_stage

@@ -46,10 +46,8 @@ cdef class Turn:
     cdef const Layout* input_layout(self, int i) noexcept
 
 ctypedef int (*trace_stage_t)(Turn b, int stage, Buffer* workspace) except -1
-ctypedef int (*trace_sum_t)(const Array* x, const Array* y, Buffer* source, Buffer* target) except -1
 
-# set by stages.pyx: called instead of a stage, and of sum_to(), during a trace
+# set by stages.pyx: called instead of a stage, during a trace
 cdef trace_stage_t trace_stage
-cdef trace_sum_t trace_sum
 
 cdef int run_stages(Turn b) except -1

@@ -15,7 +15,8 @@ from cygrad.core.graph.operator cimport (
     WANTED_ADDED, BackwardCall, Stage, bit_of, computes, input_bit,
 )
 from cygrad.core.graph.provenance cimport check_slot
-from cygrad.core.graph.trace cimport Trace, raise_version, touch_leaf
+from cygrad.core.graph.steps cimport Arrays, call, put_array
+from cygrad.core.graph.trace cimport declare_write, raise_version, touch_leaf
 from cygrad.core.graph.tensor cimport (
     Edge, Leaf, Node, Tensor, edge_of, is_tracked, lock_grad, output_layout, slot_from, slots_of, sole,
 )
@@ -94,7 +95,7 @@ cdef class Turn:
             if t.locked: leaf.writer = 0
             t.leaf = NULL
             return False
-        if self.traced: (<Trace>flags().trace).before_write(leaf.grad.buffer)
+        declare_write(flags(), leaf.grad.buffer)
         leaf.busy = self.number                     # until arrived(): the lock ends before that
         Py_INCREF(leaf.grad)
         t.lent = <void*>leaf.grad
@@ -114,8 +115,7 @@ cdef class Turn:
     cdef void wrote(self, int i) noexcept:
         """The kernel has written the .grad that borrow_grad() lent for input i: raise its version and unlock it."""
         cdef Target* t = &self.targets[i]
-        if self.traced: raise_version(flags(), (<Tensor>t.lent).buffer)
-        else: (<Tensor>t.lent).buffer.version += 1
+        raise_version(flags(), (<Tensor>t.lent).buffer)
         if t.locked: (<Leaf>t.leaf).writer = 0
         Py_DECREF(<object>t.lent)
         t.lent = NULL
@@ -379,13 +379,21 @@ cdef int see(Turn b, const Stage* s, uint32_t dying) except -1:
 cdef int narrow(Turn b, int i) except -1:
     """Sum gradient i, which has the shape of the output, over the dimensions that were broadcast."""
     cdef Gradient wide
-    cdef Array x, y
+    cdef Arrays a
+    cdef Array y
+    a.n = 0
     take_gradient(&b.dx[i], &wide)
-    x = elements_of(&wide)
+    put_array(&a, elements_of(&wide), wide.held.buffer)
     try:
         y = b.make(i, b.call.x[i], b.call.dtype)
-        if b.traced: trace_sum(&x, &y, wide.held.buffer, b.dx[i].held.buffer)
-        else: sum_to(&x, &y)
+        put_array(&a, y, b.dx[i].held.buffer)
+        call(flags(), "sum_to", sum_kernel, &a, 0, NULL, 0, None)
     finally:
         drop_gradient(&wide)
+    return 0
+
+
+cdef int sum_kernel(Array* a, const void* parameters, object held) except -1:
+    """A kernel: a[1] = the sums of a[0] over the dimensions that were broadcast."""
+    sum_to(&a[0], &a[1])
     return 0

@@ -2,20 +2,15 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.executor cimport Execution
 from cygrad.core.execute.operands cimport Operand
-from cygrad.core.graph.operator cimport N_INLINE, Call, Operator
+from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Node, Tensor
-from cygrad.core.graph.trace cimport Step, Trace
-from cygrad.core.store.buffer cimport Buffer
-from cygrad.kernels.array cimport Array
+from cygrad.core.graph.steps cimport Step
+from cygrad.core.graph.trace cimport Trace
 
 cdef class ForwardStep(Step):
     """A prepared execution of an operator."""
     cdef Operator op
-    cdef object attributes
-    cdef Call call
-    cdef Array inline_x[N_INLINE]
-    cdef double* numbers        # the operands that are Python numbers
-    cdef Buffer* written        # held: the buffer from outside that an in-place write changes, or NULL
+    cdef Call call              # its attributes are in `held`
     cdef bint large
 
 cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attributes, Tensor target) except -1

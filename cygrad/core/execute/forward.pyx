@@ -1,30 +1,24 @@
 """The forward calls of a program (core/graph/trace.pxd): executions whose operands and results have fixed addresses."""
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
-
 from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.graph.operator cimport input_bit
 from cygrad.core.graph.tensor cimport is_tracked
 from cygrad.core.graph.calls cimport item_of, tensor_item
+from cygrad.core.graph.steps cimport emit
 from cygrad.core.graph.trace cimport PREPARING, Trace, is_frozen, refuse_trace
-from cygrad.core.store.buffer cimport VIRTUAL, WORKSPACE, allocate, drop, hold
+from cygrad.core.store.buffer cimport WORKSPACE, allocate
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport is_floating, itemsize
+from cygrad.kernels.array cimport Array, is_floating, itemsize
 
 
 cdef class ForwardStep(Step):
     """A prepared execution of an operator."""
 
-    def __dealloc__(self):
-        if self.call.x != self.inline_x: PyMem_Free(self.call.x)
-        PyMem_Free(self.numbers)
-        if self.written != NULL: drop(self.written)
-
     cdef int run(self) except -1:
         if self.large:
             with nogil: self.op.forward(&self.call)
         else: self.op.forward(&self.call)
-        if self.written != NULL: self.written.version += 1
+        if self.n_written: self.written[0].version += 1
         return 0
 
 
@@ -42,7 +36,7 @@ cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attri
         e.workspace = allocate(c.workspace_bytes, WORKSPACE)
         c.workspace = e.workspace.data
     if t.purpose != PREPARING: return 0
-    return t.emit(prepare(e, op, x, attributes, target, t))
+    return emit(t, prepare(e, op, x, attributes, target, t))
 
 
 cdef int drop_frozen(const Operand* x, int n, uint64_t* wanted) except -1:
@@ -99,35 +93,28 @@ cdef ForwardStep prepare(Execution* e, Operator op, const Operand* x, object att
     cdef ForwardStep s = ForwardStep.__new__(ForwardStep)
     cdef const Call* c = &e.call
     cdef Py_ssize_t work = c.work
+    cdef Array* xs
+    cdef double* numbers            # the operands that are Python numbers
     cdef int i
-    s.take(c.n_in + c.n_out + 1, c.n_in + c.n_out)
-    s.call.x = s.inline_x                           # (so that __dealloc__ frees nothing after an error)
-    if c.n_in > N_INLINE:
-        s.call.x = <Array*>PyMem_Malloc(c.n_in * sizeof(Array))
-        if s.call.x == NULL:
-            s.call.x = s.inline_x
-            raise MemoryError("no memory for a step of a program")
-    s.numbers = <double*>PyMem_Calloc(max(c.n_in, 1), sizeof(double))
-    if s.numbers == NULL: raise MemoryError("no memory for a step of a program")
-    xs = s.call.x
-    s.op, s.attributes, s.name = op, attributes, op.name
+    s.take(c.n_in + c.n_out + 1, c.n_in + c.n_out, c.n_in * (sizeof(Array) + sizeof(double)))
+    xs = <Array*>s.room
+    numbers = <double*>(xs + c.n_in)
+    s.op, s.held, s.name = op, attributes, op.name
     s.call = c[0]
     s.call.x, s.call.attributes = xs, <void*>attributes
     for i in range(c.n_in):
         xs[i] = c.x[i]
         s.hold(c.x[i].layout)
         if x[i].buffer == NULL:
-            s.numbers[i] = x[i].number
-            xs[i].data = <char*>&s.numbers[i]
+            numbers[i] = x[i].number
+            xs[i].data = <char*>&numbers[i]
         else:
             s.point(t, &xs[i].data, x[i].buffer)
     for i in range(c.n_out):
         s.hold(c.y[i].layout)
         s.point(t, &s.call.y[i].data, e.buffers[i])
     if e.workspace != NULL: s.point(t, &s.call.workspace, e.workspace)
-    if target is not None and not target.buffer.flags & VIRTUAL:
-        hold(target.buffer)
-        s.written = target.buffer
+    if target is not None: s.write(target.buffer)
     if work == 0:
         work = c.y[0].layout.size
         for i in range(c.n_in): work = max(work, <Py_ssize_t>c.x[i].layout.size)

@@ -2,7 +2,7 @@
 the same key and counter give the same numbers again.
 
 A draw advances the counter by the blocks that it takes. It holds the GIL, so two threads never take the same block. The
-counter advances after the last allocation of the draw. The draws of a trace advance a Position instead."""
+counter advances after the last allocation of the draw. The draws of a trace advance another generator, seen()."""
 
 cimport cython
 
@@ -19,10 +19,11 @@ from cygrad.core.interop.numpy cimport check_lendable, window
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
 from cygrad.core.store.buffer cimport OTHER
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.construct cimport computed, fresh, view_of
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.trace cimport PREPARING, Step, Trace, preparing, refuse_trace
+from cygrad.core.graph.steps cimport Arrays, call, put
+from cygrad.core.graph.trace cimport positions_of, refuse_step
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport laws
 from cygrad.kernels cimport random as kernel
@@ -39,118 +40,78 @@ cdef object MASK = (1 << 64) - 1
 FIRST = ("integers", "gamma", "poisson")            # a single number is a parameter, which has no default
 
 
-cdef class Position:
-    """The key and the counter of a generator, as a trace sees them."""
-    cdef Generator generator
-    cdef uint64_t key, counter
-
-
-cdef Position position_of(Generator g):
-    """The position of `g` in this thread's trace."""
-    cdef Trace t = <Trace>flags().trace
-    cdef Position p
-    found = t.positions.get(<size_t><void*>g)
-    if found is not None: return found
-    p = Position.__new__(Position)
-    p.generator, p.key, p.counter = g, g.key, g.counter
-    t.positions[<size_t><void*>g] = p
+cdef Generator seen(Generator g):
+    """`g`, or another one that stands for it in this thread's trace."""
+    cdef dict positions = positions_of(flags())
+    cdef Generator p
+    if positions is None: return g
+    found = positions.get(<size_t><void*>g)
+    if found is not None: return (<tuple>found)[0]
+    p = Generator.__new__(Generator)
+    p.key, p.counter = g.key, g.counter
+    positions[<size_t><void*>g] = p, g
     return p
 
 
 cdef uint64_t key_of(Generator g) except? 0:
-    return g.key if flags().trace == NULL else position_of(g).key
+    return seen(g).key
+
+
+cdef uint64_t take(Generator g, uint64_t blocks) noexcept:
+    cdef uint64_t first = g.counter
+    g.counter += blocks
+    return first
 
 
 cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
     """Take the next `blocks` blocks. Returns the number of the first."""
-    cdef uint64_t first
-    cdef Flags* f = flags()
-    cdef Position p
-    if f.trace == NULL:
-        first = g.counter
-        g.counter += blocks
-        return first
-    if (<Trace>f.trace).purpose == PREPARING: refuse_trace("drawing these random numbers")
-    p = position_of(g)
-    first = p.counter
-    p.counter += blocks
-    return first
+    refuse_step("drawing these random numbers")
+    return take(seen(g), blocks)
 
 
-cdef class DrawStep(Step):
-    """Takes the next blocks for a random operator, in whose attributes it writes the key and the number of the
-    first."""
-    cdef Generator generator
-    cdef object attributes
-    cdef uint64_t blocks
-    cdef uint64_t* key
-    cdef uint64_t* at
+cdef struct Draw:           # of the blocks of a random operator
+    uint64_t blocks
+    uint64_t* key           # fields of its attributes
+    uint64_t* at
 
-    cdef int run(self) except -1:
-        self.key[0], self.at[0] = self.generator.key, self.generator.counter
-        self.generator.counter += self.blocks
-        return 0
+
+cdef int draw_again(Array* a, const void* parameters, object held) except -1:
+    """A kernel: take the next blocks, for the generator and the attributes in `held`."""
+    cdef const Draw* d = <const Draw*>parameters
+    cdef Generator g = <Generator>(<tuple>held)[0]
+    d.key[0], d.at[0] = g.key, take(g, d.blocks)
+    return 0
 
 
 cdef int draw_for(Generator g, uint64_t blocks, object attributes, uint64_t* key, uint64_t* at) except -1:
     """Take the next `blocks` blocks. Write the generator's key and the number of the first to `key` and `at`, fields of
     an operator's attributes. A program takes blocks again whenever it runs."""
-    cdef Trace t = preparing(flags())
-    cdef DrawStep s
-    cdef Position p
-    key[0] = key_of(g)
-    if t is None:
-        at[0] = draw(g, blocks)
-        return 0
-    p = position_of(g)
-    at[0] = p.counter
-    p.counter += blocks
-    note("draw", (g, attributes))
-    s = DrawStep.__new__(DrawStep)
-    s.take(0, 0)
-    s.name, s.generator, s.attributes, s.blocks, s.key, s.at = "draw", g, attributes, blocks, key, at
-    return t.emit(s)
+    cdef Draw d
+    cdef Arrays a
+    a.n, d.blocks, d.key, d.at = 0, blocks, key, at
+    if call(flags(), "draw", draw_again, &a, 0, &d, sizeof(d), (g, attributes)): return 0
+    key[0], at[0] = key_of(g), take(seen(g), blocks)
+    return note("draw", (g, attributes))
 
 
-cdef class SampleStep(Step):
-    """Fills memory with random numbers."""
-    cdef Generator generator
-    cdef char* data
-    cdef int law, dtype
-    cdef double a, b, c
-    cdef Py_ssize_t n
-
-    cdef int run(self) except -1:
-        cdef uint64_t first = draw(self.generator, kernel.blocks_of(self.law, self.dtype, self.n))
-        kernel.sample(self.law, self.dtype, self.generator.key, first, self.a, self.b, self.c, self.n, self.data)
-        return 0
+cdef struct Sample:
+    int law
+    double a, b, c
 
 
-cdef int trace_sample(Generator g, int law, Tensor t, double a, double b, double c) except -1:
-    """Instead of sample(), during a trace: advance the counter, and prepare the call if steps are made."""
-    cdef Trace trace = preparing(flags())
-    cdef Position p = position_of(g)
-    cdef SampleStep s
-    p.counter += kernel.blocks_of(law, t.dtype, t.layout.size)
-    if trace is None: return 0
-    s = SampleStep.__new__(SampleStep)
-    s.take(1, 0)
-    s.name, s.generator, s.law, s.dtype, s.a, s.b, s.c = "random", g, law, t.dtype, a, b, c
-    s.n, s.data = t.layout.size, t.buffer.data
-    s.point(trace, &s.data, t.buffer)
-    name = "uniform" if law == kernel.UNIFORM else "normal" if law == kernel.NORMAL else "bernoulli"
-    note("random", (g, name, a, b, c, tensor_item(t)))
-    return trace.emit(s)
+cdef int sample(Array* x, const void* parameters, object held) except -1:
+    """A kernel: fill an array with random numbers of the generator `held`."""
+    cdef const Sample* s = <const Sample*>parameters
+    cdef Generator g = <Generator>held
+    cdef uint64_t first = take(g, kernel.blocks_of(s.law, x.dtype, x.layout.size))
+    kernel.sample(s.law, x.dtype, g.key, first, s.a, s.b, s.c, x.layout.size, x.data)
+    return 0
 
 
 cdef void give_back(Generator g, uint64_t first, uint64_t blocks) noexcept:
     """Undo a draw whose numbers were not used, unless there was another draw since."""
-    cdef Position p
-    if flags().trace == NULL:
-        if g.counter == first + blocks: g.counter = first
-        return
-    p = position_of(g)
-    if p.counter == first + blocks: p.counter = first
+    g = seen(g)
+    if g.counter == first + blocks: g.counter = first
 
 
 cdef Generator given_or_default(generator):
@@ -239,12 +200,14 @@ cdef int floating(dtype) except -1:
 
 cdef Tensor drawn(Generator g, int law, shape, int dtype, double a, double b, double c):
     cdef Tensor t = computed(lay.from_shape(shape), dtype, OTHER)
-    cdef uint64_t first
-    if flags().trace != NULL:
-        trace_sample(g, law, t, a, b, c)
-        return t
-    first = draw(g, kernel.blocks_of(law, dtype, t.layout.size))
-    kernel.sample(law, dtype, g.key, first, a, b, c, t.layout.size, t.buffer.data)
+    cdef Sample s
+    cdef Arrays x
+    x.n, s.law, s.a, s.b, s.c = 0, law, a, b, c
+    put(&x, t)
+    if call(flags(), "random", sample, &x, 0, &s, sizeof(s), g): return t
+    take(seen(g), kernel.blocks_of(law, dtype, t.layout.size))
+    name = "uniform" if law == kernel.UNIFORM else "normal" if law == kernel.NORMAL else "bernoulli"
+    note("random", (g, name, a, b, c, tensor_item(t)))
     return t
 
 
@@ -310,29 +273,25 @@ cdef class Generator:
 
     @cython.embedsignature.format("c")
     def __init__(self, seed=None):
-        if preparing(flags()) is not None: refuse_trace("making a random generator")
+        refuse_step("making a random generator")
         self.key = int.from_bytes(os.urandom(8), "little") if seed is None else read_bits(seed, "the seed")
         self.counter = 0
 
     @property
     def state(self):
         """The pair (key, counter): the seed, and the number of 128-bit blocks that have been drawn."""
-        cdef Position p
-        if flags().trace == NULL: return self.key, self.counter
-        p = position_of(self)
-        return p.key, p.counter
+        cdef Generator g = seen(self)
+        return g.key, g.counter
 
     @state.setter
     def state(self, value):
         if not isinstance(value, (tuple, list)) or len(value) != 2:
             raise TypeError(f"a generator's state must be a pair (key, counter), got {described(value)}")
-        cdef Position p
+        cdef Generator g
         key, counter = read_bits(value[0], "the key"), read_bits(value[1], "the counter")
-        if preparing(flags()) is not None: refuse_trace("setting the state of a random generator")
-        if flags().trace == NULL: self.key, self.counter = key, counter
-        else:
-            p = position_of(self)
-            p.key, p.counter = key, counter
+        refuse_step("setting the state of a random generator")
+        g = seen(self)
+        g.key, g.counter = key, counter
 
     def __setstate__(self, state):
         self.state = state

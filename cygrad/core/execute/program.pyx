@@ -17,9 +17,10 @@ from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.graph.construct cimport copy_plain, zeros_like
 from cygrad.core.graph.tensor cimport array_of, data_of, ensure_tensor, is_tracked, put_grad, ready
 from cygrad.core.interop.creation cimport fill
+from cygrad.core.graph.effects cimport ASSIGNED_NONE, REMOVED, ZEROED, Change, change_in, finish
+from cygrad.core.graph.steps cimport Pointer, Step, zeroes
 from cygrad.core.graph.trace cimport (
-    ASSIGNED_NONE, CONSTANT, GRADIENT, INPUT, PREPARING, REMOVED, TENSOR, ZEROED, LeafStep, Pointer, Step, Storage,
-    on_buffer, refuse_trace,
+    CONSTANT, GRADIENT, INPUT, PREPARING, TENSOR, Storage, on_buffer, refuse_trace,
 )
 from cygrad.core.graph.tracing cimport begin_trace, end_trace, virtual_tensor
 from cygrad.core.store cimport layout as lay
@@ -160,7 +161,7 @@ cdef class Program:
                 self.inputs.append((<Life*>(<Tensor>y).buffer.home).storage)
                 given.append(y)
             result = own_results(t, f(*given, **named))
-            t.finish()
+            finish(t)
             result = own_results(t, result)         # (a result may have become a .grad)
             self.build(t)
             self.places = self.place_outputs(result)
@@ -278,7 +279,7 @@ cdef class Program:
                 p = &s.pointers[k]
                 number = t.lives[p.life].storage if p.life >= 0 else p.storage
                 i = arena if number < 0 else number
-                if number >= 0 and not s.zeroes: (<Storage>self.storages[number]).in_use = True
+                if number >= 0 and not zeroes(s): (<Storage>self.storages[number]).in_use = True
                 self.spots[next_spot[i]].at = p.at
                 self.spots[next_spot[i]].offset = p.offset + (self.intervals[p.life].offset if number < 0 else 0)
                 next_spot[i] += 1
@@ -297,15 +298,17 @@ cdef class Program:
         cdef Storage storage
         cdef Step s
         cdef int k, number
+        cdef const Change* change
         first, last, zeroed = {}, {}, {}
         for i, step in enumerate(self.steps):
             s = step
-            if isinstance(s, LeafStep):
-                number = t.storage_of[<size_t><void*>(<LeafStep>s).leaf]
+            change = change_in(s)
+            if change != NULL:
+                number = t.storage_of[<size_t><void*>s.held]
                 last[number] = i
-                if (<LeafStep>s).what == REMOVED or (<LeafStep>s).what == ASSIGNED_NONE:
+                if change.what == REMOVED or change.what == ASSIGNED_NONE:
                     if number not in first: (<Storage>self.storages[number]).anew = True
-                if (<LeafStep>s).what == ZEROED: zeroed.setdefault(number, i)
+                if change.what == ZEROED: zeroed.setdefault(number, i)
             for k in range(s.n_pointers):
                 number = t.lives[s.pointers[k].life].storage if s.pointers[k].life >= 0 else s.pointers[k].storage
                 if number >= 0: first.setdefault(number, i)
@@ -484,7 +487,7 @@ cdef class Program:
         cdef Storage s
         cdef str found
         self.check_made()
-        if flags().trace != NULL: refuse_trace("run() of another program")
+        refuse_trace("run() of another program")
         if self.running: raise RuntimeError("run: this program is running already; wait for it, or make another")
         found = self.around.difference(first > 0)
         if found is not None:

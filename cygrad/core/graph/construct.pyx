@@ -2,12 +2,12 @@
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.late_bound cimport late_bound
-from cygrad.core.graph.tensor cimport fill, ready, shell, sole
-from cygrad.core.graph.trace cimport Trace, gather_step, raise_version
+from cygrad.core.graph.tensor cimport fill, shell, sole
+from cygrad.core.graph.steps cimport Arrays, call, copy_elements, fill_zeros, put
+from cygrad.core.graph.trace cimport Trace, raise_version
 from cygrad.core.store.buffer cimport OTHER, READONLY, VIRTUAL, WATCHED, ZEROS, allocate_for, drop, hold, zeros
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport Array, itemsize
-from cygrad.kernels.driver cimport gather
+from cygrad.kernels.array cimport itemsize
 
 
 cdef Tensor new_tensor(Buffer* buffer, Layout* layout, int dtype):
@@ -86,10 +86,18 @@ cdef bint release_as_zeros(Tensor t) noexcept:
 cdef Tensor copy_plain(Tensor t):
     """A dense copy without a graph."""
     cdef Tensor y = computed(lay.dense_like(t.layout), t.dtype, OTHER)
-    cdef Flags* f = flags()
-    cdef Array a
-    ready(t)
-    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
-    if f.trace != NULL: gather_step(f, "copy", &a, t.buffer, y.buffer)
-    else: gather(y.buffer.data, &a, 0, t.layout.size)
+    cdef Arrays a
+    a.n = 0
+    put(&a, t)
+    put(&a, y)
+    call(flags(), "copy", copy_elements, &a, 0, NULL, 0, None)
     return y
+
+
+cdef int fill_with_zeros(Tensor t) except -1:
+    """Write zeros to the elements of a dense tensor."""
+    cdef Arrays a
+    a.n = 0
+    put(&a, t)
+    call(flags(), "zeros", fill_zeros, &a, 0, NULL, 0, None)
+    return 0

@@ -10,7 +10,6 @@ from cygrad.core.graph.tensor cimport PyObject_GC_UnTrack, Tensor, empty_tensor
 from cygrad.core.graph.trace cimport refuse_trace
 from cygrad.core.graph.unreadable cimport EMPTY, Py_SET_TYPE, Unreadable
 from cygrad.core.store.buffer cimport EXTERNAL, READONLY, VIRTUAL, Buffer, hold
-from cygrad.core.thread_state cimport flags
 
 from cygrad.core.late_bound import bind_methods
 
@@ -67,7 +66,7 @@ def free(Tensor self) -> None:
     if b.gradients or b.optimizer:
         what = "the gradient of a variable; assign None to that .grad" if b.gradients else "the state of a solver"
         raise RuntimeError(f"free: this tensor of shape {self.shape} is {what}")
-    if flags().trace != NULL and not b.flags & VIRTUAL: refuse_trace("free() of a tensor from outside")
+    if not b.flags & VIRTUAL: refuse_trace("free() of a tensor from outside")
     if others:
         kinds = [(b.saved, "kept for backward"), (b.leases, "lent to arrays or by DLPack"),
                  (others - <int>b.saved - b.leases, "of other tensors (views, detach())")]

@@ -8,15 +8,16 @@ from libc.string cimport memcpy, memset
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.construct cimport computed, copy_plain, fresh
-from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, ensure_tensor, is_tracked, put_grad, ready, sole
-from cygrad.core.graph.trace cimport (
-    PLANNING, Step, Trace, preparing, refuse_trace, zeros_step,
+from cygrad.core.graph.construct cimport computed, copy_plain, fill_with_zeros, fresh
+from cygrad.core.graph.steps cimport (
+    Arrays, Step, call, copy_elements, elements_in, emit, new_step, put, put_array,
 )
+from cygrad.core.graph.tensor cimport Leaf, Tensor, data_of, ensure_tensor, is_tracked, put_grad, ready, sole
+from cygrad.core.graph.trace cimport Trace, declare_write, preparing, refuse_trace, set_trace
 from cygrad.core.store.buffer cimport (
     EXTERNAL, OTHER, WORKSPACE, Buffer, allocate, drop, mark_gradient, unmark_gradient,
 )
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport flags
 from cygrad.kernels cimport index as kernel
 from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_floating, itemsize
 from cygrad.kernels.grouping cimport Groups, group, group_bytes, sum_groups
@@ -125,7 +126,7 @@ cdef class GradientSlice:
         cdef bint mean = op == "mean"
         if not isinstance(op, str) or op not in ("sum", "mean"):
             raise ValueError(f"deduplicate: op must be \"sum\" or \"mean\", got {described(op)}")
-        if flags().trace != NULL: refuse_trace("deduplicate of a GradientSlice")
+        refuse_trace("deduplicate of a GradientSlice")
         check_range(self, self.layout.shape[0] if self.layout != NULL else PY_SSIZE_T_MAX)
         workspace = allocate(group_bytes(n), WORKSPACE)
         try:
@@ -217,16 +218,15 @@ cdef Tensor chained(Tensor a, Tensor b):
 
 cdef int copy_rows(Tensor x, Tensor y, size_t at) except -1:
     """Copy the contiguous `x` to the memory of `y`, from byte `at` on."""
-    if flags().trace != NULL: return trace_copy(x, y, at)
-    memcpy(y.buffer.data + at, data_of(x), x.layout.size * itemsize(x.dtype))
+    cdef Arrays a
+    cdef Array target
+    a.n = 0
+    put(&a, x)
+    target = a.at[0]
+    target.data = y.buffer.data + at
+    put_array(&a, target, y.buffer)
+    call(flags(), "GradientSlice", copy_elements, &a, 0, NULL, 0, None)
     return 0
-
-
-cdef Array address(Tensor t) noexcept:
-    """The elements of a tensor that has memory, perhaps virtual memory."""
-    cdef Array a
-    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
-    return a
 
 
 cdef GradientSlice joined(GradientSlice a, GradientSlice b):
@@ -250,39 +250,47 @@ cdef GradientSlice unshared(GradientSlice s):
 cdef Tensor dense_rows(GradientSlice s):
     """The dense gradient, in new memory."""
     cdef Tensor y = computed(lay.dense_like(s.layout), s.values.dtype, OTHER)
-    cdef Flags* f = flags()
-    if f.trace != NULL: zeros_step(f, y.buffer, 0, y.buffer.nbytes)
-    else: memset(y.buffer.data, 0, y.buffer.nbytes)
+    fill_with_zeros(y)
     add_rows(s, y)
     return y
 
 
 cdef int add_rows(GradientSlice s, Tensor total) except -1:
     """Add each row of `s` to a row of `total`, a tensor of any strides."""
-    cdef Array x, v, i
-    if flags().trace != NULL: return trace_rows(s, total)
-    x, v, i = array_of(total), array_of(s.values), array_of(s.indices)
-    return add_elements(&x, &v, &i)
+    cdef Arrays a
+    a.n = 0
+    put(&a, total)
+    declare_write(flags(), total.buffer)
+    put(&a, s.values)
+    put(&a, s.indices)
+    call(flags(), "GradientSlice", add_elements, &a, 0, NULL, 0, None)
+    return 0
 
 
-cdef int add_elements(Array* x, Array* v, Array* i) except -1:
-    """x[i] += v"""
+cdef int add_elements(Array* a, const void* parameters, object held) except -1:
+    """A kernel: a[0][i] += a[1] for the indices i = a[2]."""
     cdef kernel.Places p
     cdef bint done
-    check_indices(i, x.layout.shape[0])
-    kernel.aim(&p, x, v, 0, 1, i)
+    check_indices(&a[2], a.layout.shape[0])
+    kernel.aim(&p, a, &a[1], 0, 1, &a[2])
     with nogil: done = kernel.add(&p)
     if done or p.count * p.row == 0: return 0
     raise IndexError("GradientSlice: an index is out of range: another thread modified the indices; pass a copy()")
 
 
 cdef int check_range(GradientSlice s, Py_ssize_t rows) except -1:
-    """Raise IndexError if an index is not one of 0 to rows - 1. The user may have written to the indices. During a
-    trace, a program checks them at each run."""
-    cdef Array a
-    if flags().trace != NULL: return trace_range(s, rows)
-    a = array_of(s.indices)
-    return check_indices(&a, rows)
+    """Raise IndexError if an index is not one of 0 to rows - 1. The user may have written to the indices. A program
+    checks them at each run."""
+    cdef Arrays a
+    if s.indices.layout.size == 0: return 0
+    a.n = 0
+    put(&a, s.indices)
+    call(flags(), "GradientSlice", check_elements, &a, 0, &rows, sizeof(rows), None)
+    return 0
+
+
+cdef int check_elements(Array* a, const void* parameters, object held) except -1:
+    return check_indices(a, (<const Py_ssize_t*>parameters)[0])
 
 
 cdef int check_indices(const Array* a, Py_ssize_t rows) except -1:
@@ -317,122 +325,50 @@ cdef int put_rows(Leaf leaf, GradientSlice s) except -1:
     """Set the .grad of a variable to `s`."""
     put_grad(leaf, None)
     leaf.rows = s
-    return 0 if flags().trace == NULL else trace_put(leaf, s)
+    return trace_put(leaf, s)
 
 
 # ---- programs --------------------------------------------------------------------------------------------------------
 
-cdef class RowsStep(Step):
-    """add_rows(), or check_range() if there is no x, in a program."""
-    cdef Array x, v, i
-    cdef Py_ssize_t rows
-
-    cdef int run(self) except -1:
-        return check_indices(&self.i, self.rows) if self.x.layout == NULL else add_elements(&self.x, &self.v, &self.i)
-
-    cdef int aim(self, Trace t, Array* a, Tensor x) except -1:
-        a[0] = address(x)
-        self.hold(a.layout)
-        return self.point(t, &a.data, x.buffer) if a.layout.size else 0
-
-
-cdef class CopyStep(Step):
-    """Copies contiguous rows."""
-    cdef char* source
-    cdef char* target
-    cdef size_t nbytes
-
-    cdef int run(self) except -1:
-        memcpy(self.target, self.source, self.nbytes)
-        return 0
-
-
-cdef int trace_copy(Tensor x, Tensor y, size_t at) except -1:
-    """Instead of copy_rows(), during a trace."""
-    cdef Trace t = preparing(flags())
-    cdef CopyStep step
-    if t is None or x.layout.size == 0: return 0
-    step = CopyStep.__new__(CopyStep)
-    step.take(2, 0)
-    step.name, step.source, step.target = "GradientSlice", address(x).data, y.buffer.data + at
-    step.nbytes = x.layout.size * itemsize(x.dtype)
-    step.point(t, &step.source, x.buffer)
-    step.point(t, &step.target, y.buffer)
-    return t.emit(step)
-
-
-cdef int trace_rows(GradientSlice s, Tensor total) except -1:
-    """Instead of add_rows(), during a trace."""
-    cdef Trace t = <Trace>flags().trace
-    cdef RowsStep step
-    ready(total)
-    t.before_write(total.buffer)
-    if t.purpose == PLANNING: return 0
-    step = RowsStep.__new__(RowsStep)
-    step.take(3, 3)
-    step.name = "GradientSlice"
-    step.aim(t, &step.x, total)
-    step.aim(t, &step.v, s.values)
-    step.aim(t, &step.i, s.indices)
-    return t.emit(step)
-
-
-cdef int trace_range(GradientSlice s, Py_ssize_t rows) except -1:
-    """Instead of check_range(), during a trace."""
-    cdef Trace t = preparing(flags())
-    cdef RowsStep step
-    if t is None or s.indices.layout.size == 0: return 0
-    step = RowsStep.__new__(RowsStep)
-    step.take(1, 1)
-    step.name, step.rows = "GradientSlice", rows
-    step.aim(t, &step.i, s.indices)
-    return t.emit(step)
-
-
-cdef class PutStep(Step):
-    """Copies indices and values to the GradientSlice in the .grad of a variable."""
-    cdef Leaf leaf
-    cdef GradientSlice own          # in the memory of the program
-    cdef Array i, v
-
-    cdef int run(self) except -1:
-        cdef GradientSlice s = self.own
-        cdef bint mine = Py_REFCNT(<PyObject*>s) <= 2 + (self.leaf.rows is s)    # `own`, `s` and .grad refer to it
-        if not mine or not held_alone(s.indices) or not held_alone(s.values): s = self.own = s.copy()
-        memcpy(s.indices.buffer.data, self.i.data, s.indices.layout.size * sizeof(int64_t))
-        memcpy(s.values.buffer.data, self.v.data, s.values.layout.size * itemsize(s.values.dtype))
-        s.indices.buffer.version += 1
-        s.values.buffer.version += 1
-        if self.leaf.rows is not s: put_rows(self.leaf, s)
-        return 0
+cdef int copy_to_grad(Array* a, const void* parameters, object held) except -1:
+    """A kernel: copy the indices a[0] and the values a[1] to the GradientSlice held[1], which is or becomes the .grad
+    of the variable of the accumulator held[0]."""
+    cdef Leaf leaf = <Leaf>(<list>held)[0]
+    cdef GradientSlice s = <GradientSlice>(<list>held)[1]
+    cdef bint mine = Py_REFCNT(<PyObject*>s) <= 2 + (leaf.rows is s)    # `held`, `s` and .grad refer to it
+    if not mine or not held_alone(s.indices) or not held_alone(s.values): s = (<list>held)[1] = s.copy()
+    memcpy(s.indices.buffer.data, a[0].data, s.indices.layout.size * sizeof(int64_t))
+    memcpy(s.values.buffer.data, a[1].data, s.values.layout.size * itemsize(s.values.dtype))
+    s.indices.buffer.version += 1
+    s.values.buffer.version += 1
+    if leaf.rows is not s: put_rows(leaf, s)
+    return 0
 
 
 cdef int trace_put(Leaf leaf, GradientSlice s) except -1:
-    """After put_rows(), during a trace: a program puts the rows into .grad at each run."""
-    cdef Flags* f = flags()
-    cdef Trace t = preparing(f)
-    cdef PutStep step
+    """After put_rows(): a program puts the rows into .grad at each run."""
+    cdef Trace t = preparing(flags())
+    cdef Step step
+    cdef Arrays a
     cdef Tensor indices
+    cdef GradientSlice own          # in the memory of the program
+    cdef void* around
     if t is None or not t.has_outside(leaf): return 0
     if not s.indices.layout.dense or not s.values.layout.dense:
         s = new_slice(dense_copy(s.indices), dense_copy(s.values), s.layout)
-    step = PutStep.__new__(PutStep)
-    step.take(2, 2)
-    step.name, step.leaf, step.i, step.v = ".grad", t.outside(leaf), address(s.indices), address(s.values)
-    step.hold(step.i.layout)
-    step.hold(step.v.layout)
-    if s.values.layout.size:
-        step.point(t, &step.i.data, s.indices.buffer)
-        step.point(t, &step.v.data, s.values.buffer)
-    f.trace = NULL                                  # (so that this memory is real, and not checked at each run)
+    around = set_trace(NULL)                        # (so that this memory is real, and not checked at each run)
     try:
         indices = computed(lay.dense_like(s.indices.layout), INT64, OTHER)
         memset(indices.buffer.data, 0, indices.buffer.nbytes)
-        step.own = new_slice(indices, computed(lay.dense_like(s.values.layout), s.values.dtype, OTHER), s.layout)
-    finally: f.trace = <void*>t
+        own = new_slice(indices, computed(lay.dense_like(s.values.layout), s.values.dtype, OTHER), s.layout)
+    finally: set_trace(around)
+    a.n = 0
+    put_array(&a, elements_in(s.indices), s.indices.buffer)
+    put_array(&a, elements_in(s.values), s.values.buffer)
+    step = new_step(t, ".grad", copy_to_grad, &a, NULL, 0, [t.outside(leaf), own])
     t.empty_rows.pop(<size_t><void*>leaf, None)
     if s.indices.layout.size == 0:                  # (emitted by settle(), unless a gradient follows)
         t.empty_rows[<size_t><void*>leaf] = step
         return 0
     t.with_rows.add(<size_t><void*>leaf)
-    return t.emit(step)
+    return emit(t, step)

@@ -6,49 +6,45 @@ from libc.stdint cimport uint8_t
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.tensor cimport RECORDED, Node, Tensor, slots_of
-from cygrad.core.graph.trace cimport Step, Trace, preparing
+from cygrad.core.graph.steps cimport Arrays, Kernel, call, put_array
 from cygrad.core.store.buffer cimport OTHER, Buffer, allocate, drop
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.slots cimport SIGNS, Slot, buffer_in, replace_by_bits, was_written
+from cygrad.kernels.array cimport UINT8, Array, Layout
 from cygrad.kernels.bits cimport pack_signs, unpack_bits
 
 
 packed = NULL
 
 
-cdef class BitsStep(Step):
-    """Packs signs into bits, or unpacks them."""
-    cdef char* elements
-    cdef char* bits
-    cdef int dtype
-    cdef Py_ssize_t n
-    cdef bint unpacks
-
-    cdef int run(self) except -1:
-        if self.unpacks: unpack_bits(<const uint8_t*>self.bits, self.dtype, self.n, self.elements)
-        else: pack_signs(self.elements, self.dtype, self.n, <uint8_t*>self.bits)
-        return 0
+cdef int pack_kernel(Array* a, const void* parameters, object held) except -1:
+    """A kernel: the bits a[1] = the signs of a[0]."""
+    pack_signs(a.data, a.dtype, a.layout.size, <uint8_t*>a[1].data)
+    return 0
 
 
-cdef int trace_bits(const Flags* f, Buffer* b, int dtype, Py_ssize_t n, Buffer* bits, bint unpacks) except -1:
-    """Emit the packing of `n` signs of `b` into `bits`, or the reverse, if the thread's trace makes steps."""
-    cdef Trace t = preparing(f)
-    cdef BitsStep s
-    if t is None: return 0
-    s = BitsStep.__new__(BitsStep)
-    s.take(2, 0)
-    s.name, s.elements, s.bits, s.dtype, s.n, s.unpacks = "signs", b.data, bits.data, dtype, n, unpacks
-    s.point(t, &s.elements, b)
-    s.point(t, &s.bits, bits)
-    return t.emit(s)
+cdef int unpack_kernel(Array* a, const void* parameters, object held) except -1:
+    """A kernel: a[0] = 1 where the bits a[1] are set, 0 elsewhere."""
+    unpack_bits(<const uint8_t*>a[1].data, a.dtype, a.layout.size, a.data)
+    return 0
+
+
+cdef int call_on(Kernel kernel, Buffer* b, const Layout* layout, int dtype, Buffer* bits) except -1:
+    """Call a kernel on all elements of `b` and their bits."""
+    cdef Arrays x
+    cdef Array a
+    x.n = 0
+    a.data, a.layout, a.dtype = b.data, layout, dtype
+    put_array(&x, a, b)
+    a.data, a.dtype = bits.data, UINT8
+    put_array(&x, a, bits)
+    call(flags(), "signs", kernel, &x, 0, NULL, 0, None)
+    return 0
 
 
 cdef int unpack(Buffer* bits, Tensor t) except -1:
     """Write 1 to the new tensor `t` where a bit is set, 0 elsewhere."""
-    cdef Flags* f = flags()
-    if f.trace != NULL: return trace_bits(f, t.buffer, t.dtype, t.layout.size, bits, True)
-    unpack_bits(<const uint8_t*>bits.data, t.dtype, t.layout.size, t.buffer.data)
-    return 0
+    return call_on(unpack_kernel, t.buffer, t.layout, t.dtype, bits)
 
 
 cdef void shrink(void* released) noexcept:
@@ -75,13 +71,11 @@ cdef void shrink(void* released) noexcept:
         return
     finally:
         f.op, packed = around, NULL
-    if f.trace == NULL: pack_signs(b.data, s[k].dtype, s[k].layout.size, <uint8_t*>bits.data)
-    else:
-        try:
-            trace_bits(f, b, s[k].dtype, s[k].layout.size, bits, False)
-        except MemoryError:
-            drop(bits)
-            return
+    try:
+        call_on(pack_kernel, b, s[k].layout, s[k].dtype, bits)
+    except MemoryError:                             # (of a trace)
+        drop(bits)
+        return
     replace_by_bits(&s[k], bits, <void*>node)
     drop(bits)
 

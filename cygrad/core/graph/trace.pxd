@@ -2,11 +2,12 @@
 
 While a thread has a trace, operators infer shapes and dtypes, but nothing is computed. Results, workspaces and
 gradients are virtual buffers: they have addresses, but no memory. So a profile of the trace shows what the program
-would allocate and when. A trace that is PREPARING also makes a Step for each kernel call: the call with its arguments,
-whose addresses are set later, when the virtual buffers have places in an arena (core/execute/program.pyx).
+would allocate and when. A trace that is PREPARING also makes a Step for each kernel call (core/graph/steps.pxd): the
+call with its arguments, whose addresses are set later, when the virtual buffers have places in an arena
+(core/execute/program.pyx).
 
 A trace changes nothing outside, so other threads work on meanwhile. The gradient of a variable has a Twin, which the
-thread of the trace sees in its place; a generator has a Position; a write to other memory does not raise its version,
+thread of the trace sees in its place, and so has a generator; a write to other memory does not raise its version,
 and the trace counts it. Virtual memory does not count in memory.stats(). What remains visible until the trace ends: a
 plan may make a tensor from outside a variable, which other threads then record too."""
 
@@ -30,13 +31,6 @@ cdef enum StorageKind:
     CONSTANT                # the memory of a tensor that the program made, but no operator computed
     INPUT                   # an argument of the program, which each run provides
 
-cdef struct Pointer:        # an address in a step
-    char** at
-    int life                # the number of the Life that it points into, or -1
-    int storage             # else the number of the Storage
-    size_t offset
-
-
 cdef class Storage:
     """Memory outside the arena that steps read or write."""
     cdef readonly int kind, number
@@ -50,38 +44,6 @@ cdef class Storage:
     cdef bytes initial      # of a CONSTANT that is written: what each run begins with
     cdef size_t start       # of a GRADIENT that is a part of a buffer: the byte at which it begins
     cdef char* address      # as the steps have it; NULL: not set yet
-
-
-cdef class Step:
-    """One call of a program. A subclass has the call and run()."""
-    cdef Pointer* pointers
-    cdef const Layout** layouts         # references
-    cdef int n_pointers, n_layouts
-    cdef bint zeroes        # it fills memory with zeros, unless the address is NULL
-    cdef readonly str name  # of the operator, for errors
-    cdef str within         # the composed function that called it, or None
-    cdef readonly object source     # Trace.source at that time
-
-    cdef int take(self, int n_pointers, int n_layouts) except -1
-    cdef const Layout* hold(self, const Layout* l) noexcept
-    cdef int point(self, Trace t, char** at, Buffer* b) except -1
-    cdef int run(self) except -1
-
-
-cdef enum Arrival:          # what happens to the gradient of a variable, beside its memory
-    ZEROED                  # it is zeros: not fresh, and whole
-    OVERWRITTEN             # a pass has replaced it: fresh, and whole
-    ADDED                   # a pass has added to it: fresh, unless it was incomplete
-    REMOVED                 # it becomes None: not fresh, and whole
-    ASSIGNED_NONE           # the same, but as fresh as before
-    MARKED, UNMARKED        # the program assigns to fresh_grad
-
-
-cdef class LeafStep(Step):
-    """Something has happened to the gradient of a variable."""
-    cdef Leaf leaf
-    cdef int what               # an Arrival
-    cdef bint none              # .grad becomes None
 
 
 cdef class Written:
@@ -103,7 +65,7 @@ cdef class Trace:
     cdef dict twins                     # address of a Leaf from outside, or of Twin.state -> its Twin
     cdef dict shared                    # address of a buffer -> the stand-in of a gradient that has other references
     cdef dict written                   # address of a real buffer -> its Written
-    cdef dict positions                 # address of a generator -> its Position (core/execute/generator.pyx)
+    cdef dict positions                 # address of a generator -> (what stands for it, generator)
     cdef list undo                      # in order
     cdef dict of_none                   # address of a Twin.state that had no .grad -> number of the life of its zeros
     cdef dict empty_rows                # address of a Twin.state -> the step that gives it a GradientSlice without rows
@@ -129,11 +91,9 @@ cdef class Trace:
     cdef Life* new_life(self, size_t nbytes) except NULL
     cdef void use(self, const Buffer* b) noexcept
     cdef int use_gradient(self, Leaf leaf) except -1
-    cdef int take_back(self, Leaf leaf) except -1
     cdef int new_storage(self, int kind, Tensor tensor, Leaf leaf, key) except -1
     cdef int storage_on(self, Buffer* b) except -1
     cdef int gradient_storage(self, Leaf leaf) except -1
-    cdef int emit(self, Step s) except -1
     cdef Leaf seen(self, Leaf leaf)
     cdef Leaf outside(self, Leaf leaf)
     cdef Leaf state_of(self, Leaf leaf)
@@ -143,30 +103,23 @@ cdef class Trace:
     cdef Written written_on(self, Buffer* b)
     cdef bint wrote_since(self, Node node, const Slot* s, Buffer* b) except -1
     cdef int stand_for_none(self, Leaf leaf, int number) except -1
-    cdef int settle(self, Leaf leaf) except -1
     cdef bint is_outside(self, Tensor x)
     cdef bint has_outside(self, Leaf leaf)
     cdef int constant_made(self, Tensor t) except -1
     cdef int before_write(self, Buffer* b) except -1
     cdef int may_write(self, Buffer* b) except -1
     cdef Storage storage_of_life(self, const Buffer* b)
-    cdef list changed_leaves(self)
     cdef bint is_free(self, Storage s, const Life* life)
-    cdef int finish(self) except -1
 
 
 cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype)
 cdef int refuse_trace(str action) except -1
-cdef int loop_step(Flags* f, str name, void* loop, Array* a, Buffer** b, int n) except -1
-cdef int gather_step(Flags* f, str name, const Array* x, Buffer* source, Buffer* target) except -1
-cdef int zeros_step(Flags* f, Buffer* b, size_t start, size_t nbytes) except -1
-cdef int leaf_step(Leaf leaf, int what) except -1
+cdef void* set_trace(void* trace) noexcept
 cdef Leaf touch_leaf(Leaf leaf)
 cdef Leaf seen_leaf(Leaf leaf)
 cdef bint is_frozen(Tensor x) except -1
 cdef uint32_t version_of(const Buffer* b)
 cdef uint32_t writes_of(const Buffer* b)
-cdef bint lists_calls() noexcept
 
 
 cdef bint has_values(const Array* a) noexcept nogil
@@ -178,7 +131,37 @@ cdef inline void raise_version(const Flags* f, Buffer* b) noexcept:
     if f.trace == NULL or b.flags & VIRTUAL: b.version += 1
 
 
+cdef inline Trace trace_of(const Flags* f):
+    """The thread's trace, or None. For the modules that make programs; others need not know of it."""
+    return None if f.trace == NULL else <Trace>f.trace
+
+
+cdef inline bint traces() noexcept:
+    """Whether this thread traces a program."""
+    return flags().trace != NULL
+
+
 cdef inline Trace preparing(const Flags* f):
     """The thread's trace if it is PREPARING, else None."""
     if f.trace == NULL or (<Trace>f.trace).purpose != PREPARING: return None
     return <Trace>f.trace
+
+
+cdef inline int refuse_step(str action) except -1:
+    """refuse_trace() if the trace makes steps."""
+    return 0 if preparing(flags()) is None else refuse_trace(action)
+
+
+cdef inline dict positions_of(const Flags* f):
+    """What stands for generators in the thread's trace, or None."""
+    return None if f.trace == NULL else (<Trace>f.trace).positions
+
+
+cdef inline bint lists_calls() noexcept:
+    """Whether this thread traces a program that becomes a net."""
+    return flags().trace != NULL and (<Trace>flags().trace).lists
+
+
+cdef inline int declare_write(const Flags* f, Buffer* b) except -1:
+    """Call this before a call that writes to a buffer: a trace registers it."""
+    return 0 if f.trace == NULL else (<Trace>f.trace).before_write(b)

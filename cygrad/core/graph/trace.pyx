@@ -4,7 +4,6 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
-from libc.string cimport memset
 
 from cygrad.core.graph.tensor cimport (
     NULL_REQ, PyObject_GC_Track, attach, fill, is_tracked, next_number, put_grad, shell,
@@ -14,26 +13,21 @@ from cygrad.core.store.buffer cimport (
     EXTERNAL, OTHER, ZEROS, count_again, forget_virtual, new_virtual, set_aside, zeros,
 )
 from cygrad.core.store.buffer cimport hold as hold_buffer
-from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport UINT8, itemsize
-from cygrad.kernels.driver cimport gather
 
 from weakref import ref
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
 
-cdef enum:
-    LARGE = 32768           # elements, as LARGE_WORK of core/execute/executor.pxd
-
-cdef driver.Loop* copy_loop = driver.find("copy")
 cdef uintptr_t FIRST_ADDRESS = <uintptr_t>1 << 55   # of virtual memory. No system maps memory there.
 cdef uintptr_t cursor = FIRST_ADDRESS
 
 
 cdef int refuse_trace(str action) except -1:
-    """Raise RuntimeError, because a program that is traced cannot do `action`."""
-    cdef Trace t = <Trace>flags().trace
+    """If this thread traces a program, raise RuntimeError, because that cannot do `action`."""
+    cdef Trace t = trace_of(flags())
+    if t is None: return 0
     if t.purpose == PLANNING:
         raise RuntimeError(f"memory.plan: {action} needs values, and a plan computes none; keep it outside the planned "
                            f"function")
@@ -55,55 +49,12 @@ cdef Tensor on_buffer(Buffer* b, const Layout* layout, int dtype):
     return t
 
 
-# ---- steps -----------------------------------------------------------------------------------------------------------
-
 cdef class Storage:
     """Memory outside the arena."""
 
 
 cdef class Written:
     """Writes to memory from outside."""
-
-
-cdef class Step:
-    """One call of a program."""
-
-    def __dealloc__(self):
-        cdef int i
-        for i in range(self.n_layouts): lay.decref(self.layouts[i])
-        PyMem_Free(self.pointers)
-        PyMem_Free(self.layouts)
-
-    cdef int take(self, int n_pointers, int n_layouts) except -1:
-        """Allocate room for as many pointers and references to layouts."""
-        self.pointers = <Pointer*>PyMem_Calloc(max(n_pointers, 1), sizeof(Pointer))
-        self.layouts = <const Layout**>PyMem_Calloc(max(n_layouts, 1), sizeof(Layout*))
-        if self.pointers == NULL or self.layouts == NULL: raise MemoryError("no memory for a step of a program")
-        return 0
-
-    cdef const Layout* hold(self, const Layout* l) noexcept:
-        """Hold a reference to `l`."""
-        self.layouts[self.n_layouts] = lay.incref(l)
-        self.n_layouts += 1
-        return l
-
-    cdef int point(self, Trace t, char** at, Buffer* b) except -1:
-        """Register the address `at`, which points into `b` now."""
-        cdef Pointer* p = &self.pointers[self.n_pointers]
-        cdef bint virtual = (b.flags & VIRTUAL) != 0 and b.home != NULL
-        p.at = at
-        p.offset = at[0] - b.data
-        p.life = (<Life*>b.home).number if virtual else -1
-        t.use(b)
-        p.storage = -1 if virtual else t.storage_on(b)
-        if not virtual:
-            p.offset -= (<Storage>t.storages[p.storage]).start
-            (<Storage>t.storages[p.storage]).last_use = t.clock
-        self.n_pointers += 1
-        return 0
-
-    cdef int run(self) except -1:
-        raise NotImplementedError("a step has no run")
 
 
 # ---- traces ----------------------------------------------------------------------------------------------------------
@@ -137,13 +88,6 @@ cdef class Trace:
         self.n_lives += 1
         return life
 
-    cdef int emit(self, Step s) except -1:
-        """Append a step."""
-        s.within, s.source = self.within, self.source
-        self.steps.append(s)
-        self.clock += 1
-        return 0
-
     cdef void use(self, const Buffer* b) noexcept:
         """Register that the next step uses a buffer."""
         cdef Life* life = <Life*>b.home
@@ -152,7 +96,7 @@ cdef class Trace:
         if life.first_use < 0: life.first_use = self.clock
 
     cdef int use_gradient(self, Leaf leaf) except -1:
-        """Register that the next step uses a .grad that settle() has put in its place."""
+        """Register that the next step uses a .grad that settle() of effects.pyx has put in its place."""
         if leaf.grad is not None: self.use(leaf.grad.buffer)
         (<Storage>self.storages[self.gradient_storage(leaf)]).last_use = self.clock
         return 0
@@ -343,60 +287,6 @@ cdef class Trace:
         cdef int number = (<Life*>b.home).storage if b.home != NULL else -1
         return None if number < 0 else self.storages[number]
 
-    cdef int settle(self, Leaf leaf) except -1:
-        """Make the gradient of a variable be in the memory of its .grad when the program is here."""
-        cdef Tensor grad = leaf.grad
-        cdef Storage s
-        cdef Life* life
-        cdef Buffer* b
-        cdef int number
-        if self.purpose != PREPARING or not self.has_outside(leaf): return 0
-        step = self.empty_rows.pop(<size_t><void*>leaf, None)
-        if leaf.rows is not None: return 0 if step is None else self.emit(step)
-        if grad is not None and <size_t><void*>leaf in self.with_rows:
-            refuse_trace("a .grad that is first a GradientSlice and then a tensor")
-        if grad is None:
-            leaf_step(leaf, ASSIGNED_NONE)          # (what it was before, an earlier step has set)
-            (<LeafStep>self.steps[-1]).none = True
-            return 0
-        b = grad.buffer
-        number = self.gradient_storage(leaf)
-        s = self.storages[number]
-        if b.flags & ZEROS:
-            self.emit(zero_step(self, number, leaf))
-            return 0
-        if not b.flags & VIRTUAL or b.home == NULL: return 0
-        life = <Life*>b.home
-        if life.storage == number: return 0
-        if (life.storage < 0 and grad.layout.dense and grad.layout.offset == 0
-                and life.nbytes == <size_t>(leaf.layout.size * itemsize(leaf.dtype)) and self.is_free(s, life)):
-            life.storage = number
-            s.lives.append(life.number)
-            return 0
-        return self.emit(copy_to(self, number, leaf, grad))
-
-    cdef int take_back(self, Leaf leaf) except -1:
-        """After a step that writes to a .grad: if settle() has copied the gradient there, copy it back."""
-        cdef Tensor grad = leaf.grad, t
-        cdef Array a[2]
-        cdef Buffer* b[2]
-        cdef Life* life
-        cdef int number = self.gradient_storage(leaf)
-        if grad is None or not grad.buffer.flags & VIRTUAL or grad.buffer.home == NULL: return 0
-        if (<Life*>grad.buffer.home).storage == number: return 0
-        life = self.new_life(leaf.layout.size * itemsize(leaf.dtype))
-        life.storage = number
-        (<Storage>self.storages[number]).lives.append(life.number)
-        t = shell()
-        fill(t, new_virtual(life, OTHER), lay.dense_like(leaf.layout), leaf.dtype)
-        a[0], b[0] = virtual_array(t), t.buffer
-        a[1], b[1] = virtual_array(grad), grad.buffer
-        return loop_step(flags(), ".grad", <void*>copy_loop, a, b, 2)
-
-    cdef list changed_leaves(self):
-        """The accumulators of variables from outside whose gradients have changed, as the program sees them."""
-        return [(<Twin>u).state for u in self.undo if isinstance(u, Twin) and self.has_outside((<Twin>u).leaf)]
-
     cdef bint is_free(self, Storage s, const Life* life):
         """Whether the storage is not used after the first use of `life`, nor any other life in it."""
         cdef Life* other
@@ -405,150 +295,6 @@ cdef class Trace:
             other = self.lives[<int>k]
             if other.buffer != NULL or other.last_use >= life.first_use: return False
         return True
-
-    cdef int finish(self) except -1:
-        """After the last step: put each gradient into its .grad."""
-        for undo in self.undo:
-            undo.check()
-            if isinstance(undo, Twin): self.settle((<Twin>undo).state)
-        return 0 if self.around is None else self.around.finish()
-
-
-# ---- steps on memory -------------------------------------------------------------------------------------------------
-
-cdef class ZeroStep(Step):
-    """Fills memory with zeros."""
-    cdef char* data
-    cdef size_t nbytes
-
-    cdef int run(self) except -1:
-        if self.data != NULL: memset(self.data, 0, self.nbytes)
-        return 0
-
-
-cdef class GatherStep(Step):
-    """Copies an array to dense memory."""
-    cdef Array source
-    cdef char* target
-
-    cdef int run(self) except -1:
-        gather(self.target, &self.source, 0, self.source.layout.size)
-        return 0
-
-
-cdef class LoopStep(Step):
-    """Runs an elementwise loop over its operands, of which the last is the result."""
-    cdef const driver.Loop* loop
-    cdef Array a[3]
-
-    cdef int run(self) except -1:
-        if self.a[0].layout.size < LARGE: return driver.each(self.loop, self.a)
-        with nogil: driver.each(self.loop, self.a)
-        return 0
-
-
-cdef class LeafStep(Step):
-    """Something has happened to the gradient of a variable."""
-
-    cdef int run(self) except -1:
-        cdef Leaf leaf = self.leaf
-        if self.none: put_grad(leaf, None)
-        if self.what == ADDED: leaf.fresh = not leaf.incomplete
-        elif self.what == MARKED or self.what == UNMARKED: leaf.fresh = self.what == MARKED
-        else:
-            if self.what != ASSIGNED_NONE: leaf.fresh = self.what == OVERWRITTEN
-            leaf.incomplete = False
-        if leaf.grad is not None: leaf.grad.buffer.version += 1
-        return 0
-
-
-cdef int set_storage(Trace t, Step s, char** at, int number) except -1:
-    """Register an address that is the start of a storage."""
-    (<Storage>t.storages[number]).last_use = t.clock
-    cdef Pointer* p = &s.pointers[s.n_pointers]
-    p.at, p.life, p.storage, p.offset = at, -1, number, 0
-    s.n_pointers += 1
-    return 0
-
-
-cdef Array virtual_array(Tensor t) noexcept:
-    """The elements of a tensor in virtual memory."""
-    cdef Array a
-    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
-    return a
-
-
-cdef Step zero_step(Trace t, int number, Leaf leaf):
-    """A step that fills the .grad of a variable with zeros."""
-    cdef ZeroStep s = ZeroStep.__new__(ZeroStep)
-    s.take(1, 0)
-    s.zeroes = True
-    s.name, s.nbytes, s.data = "zero_grad", leaf.layout.size * itemsize(leaf.dtype), NULL
-    set_storage(t, s, &s.data, number)
-    return s
-
-
-cdef Step copy_to(Trace t, int number, Leaf leaf, Tensor grad):
-    """A step that copies a gradient to the .grad of its variable."""
-    cdef GatherStep s = GatherStep.__new__(GatherStep)
-    s.take(2, 1)
-    s.name = ".grad"
-    s.source.data = grad.buffer.data + grad.layout.offset * itemsize(grad.dtype)
-    s.source.layout, s.source.dtype = s.hold(grad.layout), grad.dtype
-    s.point(t, &s.source.data, grad.buffer)
-    set_storage(t, s, &s.target, number)
-    return s
-
-
-cdef int gather_step(Flags* f, str name, const Array* x, Buffer* source, Buffer* target) except -1:
-    """Emit a copy of `x` in `source` to the dense `target`, if the thread's trace makes steps."""
-    cdef Trace t = preparing(f)
-    cdef GatherStep s
-    if t is None: return 0
-    s = GatherStep.__new__(GatherStep)
-    s.take(2, 1)
-    s.name, s.source, s.target = name, x[0], target.data
-    s.hold(x.layout)
-    s.point(t, &s.source.data, source)
-    s.point(t, &s.target, target)
-    return t.emit(s)
-
-
-cdef int loop_step(Flags* f, str name, void* loop, Array* a, Buffer** b, int n) except -1:
-    """Emit a loop over `n` arrays in the buffers `b`, if the thread's trace makes steps."""
-    cdef Trace t = preparing(f)
-    cdef LoopStep s
-    cdef int i
-    if t is None: return 0
-    s = LoopStep.__new__(LoopStep)
-    s.take(n, n)
-    s.name, s.loop = name, <const driver.Loop*>loop
-    for i in range(n):
-        s.a[i] = a[i]
-        s.hold(a[i].layout)
-        s.point(t, &s.a[i].data, b[i])
-    return t.emit(s)
-
-
-cdef int leaf_step(Leaf leaf, int what) except -1:
-    """Something happens to the gradient of a variable (an Arrival)."""
-    cdef Trace t = preparing(flags())
-    cdef bint fresh = what == OVERWRITTEN or what == ADDED or what == MARKED
-    cdef LeafStep s
-    if t is None or not t.has_outside(leaf): return 0
-    leaf = t.outside(leaf)
-    if fresh and <size_t><void*>leaf in t.early:
-        refuse_trace("a method of a solver that precedes the backward pass of its gradients")
-    if fresh: (<Storage>t.storages[t.gradient_storage(leaf)]).in_use = True
-    s = LeafStep.__new__(LeafStep)
-    s.take(0, 0)
-    s.name, s.leaf, s.what = ".grad", leaf, what
-    return t.emit(s)
-
-
-cdef bint lists_calls() noexcept:
-    """Whether this thread traces a program that becomes a net."""
-    return flags().trace != NULL and (<Trace>flags().trace).lists
 
 
 # ---- what the thread of a trace sees --------------------------------------------------------------------------------
@@ -587,14 +333,8 @@ cdef uint32_t writes_of(const Buffer* b):
     return 0 if found is None else (<Written>found).writes
 
 
-cdef int zeros_step(Flags* f, Buffer* b, size_t start, size_t nbytes) except -1:
-    """Emit a step that fills these bytes of `b` with zeros, if the thread's trace makes steps."""
-    cdef Trace t = preparing(f)
-    cdef ZeroStep s
-    if t is None: return 0
-    s = ZeroStep.__new__(ZeroStep)
-    s.take(1, 0)
-    s.zeroes = True
-    s.name, s.nbytes, s.data = "zeros", nbytes, b.data + start
-    s.point(t, &s.data, b)
-    return t.emit(s)
+cdef void* set_trace(void* trace) noexcept:
+    """Make `trace`, or NULL, that of this thread. Returns the previous one."""
+    cdef void* before = flags().trace
+    flags().trace = trace
+    return before

@@ -2,7 +2,8 @@
 
 from cygrad.core.graph.around cimport Around
 from cygrad.core.graph.tensor cimport fill, next_number, shell
-from cygrad.core.graph.trace cimport PREPARING, Storage, Trace, zeros_step
+from cygrad.core.graph.steps cimport zeros_step
+from cygrad.core.graph.trace cimport PREPARING, Storage, Trace
 from cygrad.core.graph.undo cimport Twin, Undo
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store.buffer cimport OTHER, Buffer, Life, forget_virtual, make, make_virtual, new_virtual, set_tracing
@@ -97,7 +98,7 @@ cdef int make_zeros(void* buffer, size_t nbytes) except -1:
         finally: f.values -= 1
     b.link = NULL
     make_virtual(b, t.new_life(nbytes))
-    return zeros_step(f, b, 0, nbytes)
+    return zeros_step(f, b, nbytes)
 
 
 late_bound.allocate_virtual = <allocate_virtual_t>allocate_virtual

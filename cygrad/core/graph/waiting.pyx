@@ -15,6 +15,7 @@ from libc.string cimport memset
 
 from cygrad.core.graph.construct cimport computed, new_tensor, zeros_like
 from cygrad.core.graph.tensor cimport Leaf, Tensor, is_variable, put_grad
+from cygrad.core.graph.trace cimport set_trace
 from cygrad.core.graph.unreadable cimport EMPTY, Py_SET_TYPE, Unreadable, refuse
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OPTIMIZER, OTHER, Buffer, adopt, drop, hold, recategorise
@@ -208,10 +209,9 @@ def restore_writes(Tensor x, list writes):
 
 def outside_trace(f):
     """f(), which computes real values, also while this thread traces a program."""
-    cdef void* trace = flags().trace
-    flags().trace = NULL
+    cdef void* trace = set_trace(NULL)
     try: return f()
-    finally: flags().trace = trace
+    finally: set_trace(trace)
 
 
 # ---- when the shape is known -----------------------------------------------------------------------------------------

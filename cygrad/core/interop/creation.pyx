@@ -4,18 +4,17 @@ import math
 
 import numpy as np
 
-from libc.string cimport memset
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph.construct cimport computed, fresh
+from cygrad.core.graph.construct cimport computed, fill_with_zeros, fresh
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.trace cimport Step, Trace, preparing, zeros_step
+from cygrad.core.graph.steps cimport Arrays, call, put
+from cygrad.core.graph.trace cimport lists_calls
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport FLOAT32, is_real
+from cygrad.kernels.array cimport FLOAT32, Array, is_real
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import as_float, described
@@ -26,6 +25,7 @@ cdef enum:
     BLOCK = 8192            # arange and linspace compute this many elements at a time
 
 HEAD = "head gradient"
+cdef str HEAD_STEP = HEAD + " (backward)"
 
 
 cdef Tensor new_dense(shape, dtype):
@@ -64,14 +64,10 @@ def zeros(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = 
           requires_grad: bool = False) -> Tensor:
     """A tensor of zeros. The shape is a tuple or integers, zeros(2, 3); dtype None is the default dtype."""
     cdef Tensor t
-    cdef Flags* f
     if more: shape, dtype = read_sizes("zeros", shape, more, dtype)
     t = computed(lay.from_shape(shape), default_dtype() if dtype is None else dtype_number(dtype), OTHER)
-    f = flags()
-    if f.trace != NULL:
-        zeros_step(f, t.buffer, 0, t.buffer.nbytes)
-        note("zeros", (tensor_item(t),))
-    else: memset(t.buffer.data, 0, t.buffer.nbytes)
+    fill_with_zeros(t)
+    if lists_calls(): note("zeros", (tensor_item(t),))
     return finish(t, requires_grad)
 
 
@@ -98,16 +94,10 @@ cdef void fill(char* data, Py_ssize_t n, int dtype, double value) noexcept:
         for i in range(n): (<double*>data)[i] = value
 
 
-cdef class FillStep(Step):
-    """Fills memory with a number."""
-    cdef char* data
-    cdef Py_ssize_t n
-    cdef int dtype
-    cdef double value
-
-    cdef int run(self) except -1:
-        fill(self.data, self.n, self.dtype, self.value)
-        return 0
+cdef int fill_kernel(Array* a, const void* parameters, object held) except -1:
+    """A kernel: fill a dense array with a number."""
+    fill(a.data, a.layout.size, a.dtype, (<const double*>parameters)[0])
+    return 0
 
 
 cdef Tensor head_full(Tensor y, double value):
@@ -115,22 +105,19 @@ cdef Tensor head_full(Tensor y, double value):
     constant for a number that the caller gave, so that needs real memory; a program has planned memory."""
     cdef Flags* f = flags()
     cdef void* caller = f.op
-    cdef Trace trace = preparing(f)
-    cdef bint listed = f.trace != NULL and (<Trace>f.trace).lists
-    cdef FillStep s
+    cdef bint listed = lists_calls()
+    cdef Arrays a
     cdef Tensor t
     f.op = <void*>HEAD
     try:
         t = (fresh if listed else computed)(lay.dense_like(y.layout), y.dtype, OTHER)
     finally:
         f.op = caller
-    if f.trace == NULL or listed: fill(t.buffer.data, t.layout.size, t.dtype, value)
-    elif trace is not None:
-        s = FillStep.__new__(FillStep)
-        s.take(1, 0)
-        s.name, s.data, s.n, s.dtype, s.value = HEAD + " (backward)", t.buffer.data, t.layout.size, t.dtype, value
-        s.point(trace, &s.data, t.buffer)
-        trace.emit(s)
+    if listed: fill(t.buffer.data, t.layout.size, t.dtype, value)
+    else:
+        a.n = 0
+        put(&a, t)
+        call(f, HEAD_STEP, fill_kernel, &a, 0, &value, sizeof(value), None)
     return t
 
 

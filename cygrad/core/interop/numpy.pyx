@@ -17,7 +17,7 @@ from cygrad.core.graph.tensor cimport Tensor, array_of, data_of, is_result, is_t
 from cygrad.core.store.buffer cimport EXTERNAL, OTHER, READONLY, Buffer, drop, hold, VIRTUAL
 from cygrad.core.store.external cimport adopt_array, ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.graph.trace cimport refuse_trace, traces
 from cygrad.core.graph.construct cimport copy_plain, fresh, new_tensor
 from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.kernels.array cimport (
@@ -125,8 +125,7 @@ cdef int lend_tensor(tensor_, Py_buffer* view, int wanted) except -1:
 cdef int check_capture() except -1:
     """Raise RuntimeError if Python reads a value during a trace, which computes none."""
     cdef Flags* f = flags()
-    if f.trace == NULL: return 0
-    if f.node == NULL: return refuse_trace("reading the values of a tensor")
+    if f.node == NULL or not traces(): return refuse_trace("reading the values of a tensor")
     return refuse_trace(f"the gradient of {(<object>f.node).name()}, which reads the values of tensors,")
 
 
@@ -136,7 +135,7 @@ LOST = "the gradients would be lost silently"       # in the message of check_le
 cdef int check_lendable(Tensor t, str caller) except -1:
     """Raise RuntimeError if gradients through `t` would be lost silently, because NumPy and other libraries do not
     record. `caller` is for the error."""
-    if flags().trace != NULL: refuse_trace(caller)
+    refuse_trace(caller)
     if is_tracked(t) and flags().recording:
         raise RuntimeError(f"{caller} of a tensor of shape {t.shape} that gradients flow through, while recording: "
                            f"{LOST}; use detach() first, or pause() the recording")

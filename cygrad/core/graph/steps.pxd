@@ -1,0 +1,102 @@
+"""Calls of kernels, which a program repeats.
+
+All work on memory that is not the call of an operator goes through call(): copies, zeros, sums of gradients, draws,
+running statistics, rows of gradients, updates of solvers. In eager code it calls the kernel. While the thread traces,
+it makes a Step of the call, with the addresses of its arrays and a copy of its parameters. What calls it does not ask
+whether there is a trace."""
+
+from cygrad.core.graph.tensor cimport Tensor, ready
+from cygrad.core.graph.trace cimport Trace
+from cygrad.core.store.buffer cimport Buffer
+from cygrad.core.thread_state cimport Flags
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport Array, Layout, itemsize
+from cygrad.kernels.driver cimport Loop
+
+cdef struct Pointer:        # an address in a step
+    char** at
+    int life                # the number of the Life that it points into, or -1
+    int storage             # else the number of the Storage
+    size_t offset
+
+
+cdef struct Arrays:         # what a kernel works on
+    int n
+    Array at[3]
+    Buffer* buffers[3]
+
+
+ctypedef int (*Kernel)(Array* a, const void* parameters, object held) except -1
+
+
+cdef class Step:
+    """One call of a program: kernel(arrays, parameters, held), unless a subclass has another run()."""
+    cdef Pointer* pointers
+    cdef const Layout** layouts         # references
+    cdef int n_pointers, n_layouts, n_written
+    cdef Buffer* written[2]     # held: buffers from outside that the call writes to in place
+    cdef Kernel kernel
+    cdef char* room             # arrays and parameters, in one allocation
+    cdef Array* arrays
+    cdef void* parameters
+    cdef object held            # or None
+    cdef readonly str name      # of the operator, for errors
+    cdef str within             # the composed function that called it, or None
+    cdef readonly object source         # Trace.source at that time
+
+    cdef int take(self, int n_pointers, int n_layouts, size_t room) except -1
+    cdef const Layout* hold(self, const Layout* l) noexcept
+    cdef int point(self, Trace t, char** at, Buffer* b) except -1
+    cdef int point_to_storage(self, Trace t, char** at, int number) except -1
+    cdef int write(self, Buffer* b) except -1
+    cdef int run(self) except -1
+
+
+cdef int emit(Trace t, Step s) except -1
+cdef Step new_step(Trace t, str name, Kernel kernel, const Arrays* x, const void* parameters, size_t nbytes,
+                   object held)
+cdef bint trace_call(str name, Kernel kernel, const Arrays* x, int writes, const void* parameters, size_t nbytes,
+                     object held) except -1
+cdef int trace_loop(str name, const Loop* loop, const Arrays* x) except -1
+cdef int zeros_step(Flags* f, Buffer* b, size_t nbytes) except -1
+cdef int fill_zeros(Array* a, const void* parameters, object held) except -1
+cdef int copy_elements(Array* a, const void* parameters, object held) except -1
+cdef bint zeroes(Step s) noexcept
+
+
+cdef inline Array elements_in(Tensor t) noexcept:
+    """The elements of a tensor that has memory, perhaps virtual memory."""
+    cdef Array a
+    a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
+    return a
+
+
+cdef inline int put(Arrays* x, Tensor t) except -1:
+    """Append the elements of a tensor to the arrays of a call."""
+    ready(t)
+    x.at[x.n], x.buffers[x.n] = elements_in(t), t.buffer
+    x.n += 1
+    return 0
+
+
+cdef inline void put_array(Arrays* x, Array a, Buffer* b) noexcept:
+    """Append an array in the buffer `b`."""
+    x.at[x.n], x.buffers[x.n] = a, b
+    x.n += 1
+
+
+cdef inline bint call(Flags* f, str name, Kernel kernel, Arrays* x, int writes, const void* parameters, size_t nbytes,
+                      object held) except -1:
+    """Call kernel(arrays, parameters, held) and return True. A thread that traces computes nothing: it makes a step of
+    the call, with a copy of the `nbytes` of parameters, and returns False. The first `writes` arrays are written in
+    place, so the versions of their buffers rise."""
+    cdef int k
+    if f.trace != NULL: return trace_call(name, kernel, x, writes, parameters, nbytes, held)
+    kernel(x.at, parameters, held)
+    for k in range(writes): x.buffers[k].version += 1
+    return True
+
+
+cdef inline int call_loop(Flags* f, str name, const Loop* loop, Arrays* x) except -1:
+    """The same for an elementwise loop, whose last array is the result."""
+    return driver.each(loop, x.at) if f.trace == NULL else trace_loop(name, loop, x)

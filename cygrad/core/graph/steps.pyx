@@ -1,0 +1,165 @@
+"""Calls of kernels (steps.pxd), and the steps that a trace makes of them."""
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.string cimport memcpy, memset
+
+from cygrad.core.graph.trace cimport PREPARING, Storage, raise_version
+from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport VIRTUAL, Life, drop
+from cygrad.core.store.buffer cimport hold as hold_buffer
+from cygrad.core.thread_state cimport flags
+from cygrad.kernels.array cimport UINT8
+from cygrad.kernels.driver cimport gather
+
+cdef enum:
+    LARGE = 32768           # elements, as LARGE_WORK of core/execute/executor.pxd
+
+
+cdef class Step:
+    """One call of a program."""
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(self.n_layouts): lay.decref(self.layouts[i])
+        for i in range(self.n_written): drop(self.written[i])
+        PyMem_Free(self.pointers)
+        PyMem_Free(self.layouts)
+        PyMem_Free(self.room)
+
+    cdef int take(self, int n_pointers, int n_layouts, size_t room) except -1:
+        """Allocate room for as many pointers, references to layouts and bytes."""
+        self.pointers = <Pointer*>PyMem_Calloc(max(n_pointers, 1), sizeof(Pointer))
+        self.layouts = <const Layout**>PyMem_Calloc(max(n_layouts, 1), sizeof(Layout*))
+        self.room = <char*>PyMem_Calloc(max(room, <size_t>1), 1)
+        if self.pointers == NULL or self.layouts == NULL or self.room == NULL:
+            raise MemoryError("no memory for a step of a program")
+        return 0
+
+    cdef const Layout* hold(self, const Layout* l) noexcept:
+        """Hold a reference to `l`."""
+        self.layouts[self.n_layouts] = lay.incref(l)
+        self.n_layouts += 1
+        return l
+
+    cdef int point(self, Trace t, char** at, Buffer* b) except -1:
+        """Register the address `at`, which points into `b` now."""
+        cdef Pointer* p = &self.pointers[self.n_pointers]
+        cdef bint virtual = (b.flags & VIRTUAL) != 0 and b.home != NULL
+        p.at = at
+        p.offset = at[0] - b.data
+        p.life = (<Life*>b.home).number if virtual else -1
+        t.use(b)
+        p.storage = -1 if virtual else t.storage_on(b)
+        if not virtual:
+            p.offset -= (<Storage>t.storages[p.storage]).start
+            (<Storage>t.storages[p.storage]).last_use = t.clock
+        self.n_pointers += 1
+        return 0
+
+    cdef int point_to_storage(self, Trace t, char** at, int number) except -1:
+        """Register an address that is the start of a storage."""
+        cdef Pointer* p = &self.pointers[self.n_pointers]
+        (<Storage>t.storages[number]).last_use = t.clock
+        p.at, p.life, p.storage, p.offset = at, -1, number, 0
+        self.n_pointers += 1
+        return 0
+
+    cdef int write(self, Buffer* b) except -1:
+        """The call writes to `b` in place: each run raises its version. (Program does so for its arguments.)"""
+        if b.flags & VIRTUAL: return 0
+        hold_buffer(b)
+        self.written[self.n_written] = b
+        self.n_written += 1
+        return 0
+
+    cdef int run(self) except -1:
+        cdef int i
+        self.kernel(self.arrays, self.parameters, self.held)
+        for i in range(self.n_written): self.written[i].version += 1
+        return 0
+
+
+cdef int emit(Trace t, Step s) except -1:
+    """Append a step."""
+    s.within, s.source = t.within, t.source
+    t.steps.append(s)
+    t.clock += 1
+    return 0
+
+
+cdef bint zeroes(Step s) noexcept:
+    """Whether a step only fills memory with zeros, unless the address is NULL."""
+    return s.kernel == fill_zeros
+
+
+cdef Step new_step(Trace t, str name, Kernel kernel, const Arrays* x, const void* parameters, size_t nbytes,
+                   object held):
+    """A step that is not emitted yet. An array without a buffer is at the start of a storage, which the caller sets."""
+    cdef Step s = Step.__new__(Step)
+    cdef int k
+    s.take(x.n, x.n, x.n * sizeof(Array) + nbytes)
+    s.name, s.kernel, s.held = name, kernel, held
+    s.arrays, s.parameters = <Array*>s.room, s.room + x.n * sizeof(Array)
+    if nbytes: memcpy(s.parameters, parameters, nbytes)
+    for k in range(x.n):
+        s.arrays[k] = x.at[k]
+        s.hold(x.at[k].layout)
+        if x.buffers[k] != NULL and x.at[k].layout.size: s.point(t, &s.arrays[k].data, x.buffers[k])
+    return s
+
+
+cdef bint trace_call(str name, Kernel kernel, const Arrays* x, int writes, const void* parameters, size_t nbytes,
+                     object held) except -1:
+    """Instead of a call, during a trace: register it and return False."""
+    cdef Flags* f = flags()
+    cdef Trace t = <Trace>f.trace
+    cdef Step s
+    cdef int k
+    for k in range(writes):
+        t.before_write(x.buffers[k])
+        raise_version(f, x.buffers[k])
+    if t.purpose != PREPARING: return False
+    s = new_step(t, name, kernel, x, parameters, nbytes, held)
+    for k in range(writes): s.write(x.buffers[k])
+    emit(t, s)
+    return False
+
+
+cdef int fill_zeros(Array* a, const void* parameters, object held) except -1:
+    """A kernel: a = 0 for a dense array, unless it has no memory."""
+    if a.data != NULL: memset(a.data, 0, a.layout.size * itemsize(a.dtype))
+    return 0
+
+
+cdef int copy_elements(Array* a, const void* parameters, object held) except -1:
+    """A kernel: a[1] = a[0], of which a[1] is dense."""
+    gather(a[1].data, &a[0], 0, a[0].layout.size)
+    return 0
+
+
+cdef int run_loop(Array* a, const void* parameters, object held) except -1:
+    """A kernel: an elementwise loop, without the GIL if it is large."""
+    cdef const Loop* loop = (<const Loop**>parameters)[0]
+    if a.layout.size < LARGE: return driver.each(loop, a)
+    with nogil: driver.each(loop, a)
+    return 0
+
+
+cdef int trace_loop(str name, const Loop* loop, const Arrays* x) except -1:
+    """Instead of a loop, during a trace."""
+    trace_call(name, run_loop, x, 0, &loop, sizeof(loop), None)
+    return 0
+
+
+cdef int zeros_step(Flags* f, Buffer* b, size_t nbytes) except -1:
+    """Emit a step that fills these bytes of `b` with zeros, if the thread's trace makes steps."""
+    cdef Py_ssize_t n = nbytes
+    cdef Layout* l = lay.dense(1, &n)
+    cdef Array a
+    cdef Arrays x
+    x.n = 0
+    a.data, a.layout, a.dtype = b.data, l, UINT8
+    put_array(&x, a, b)
+    try: trace_call("zeros", fill_zeros, &x, 0, NULL, 0, None)
+    finally: lay.decref(l)
+    return 0
