@@ -133,7 +133,7 @@ def test_the_readers_of_the_core_find_every_form():
     assert map_of_the_core(page) == ["errors", "store.layout"]
 
 
-OPEN = [("cygrad.kernels.conv", "cygrad.kernels.planes"), ("cygrad.ops.decompose", "cygrad.ops.solve")]
+OPEN = [("cygrad.ops.decompose", "cygrad.ops.solve")]
 
 
 @pytest.fixture
@@ -164,6 +164,12 @@ def test_a_cycle_is_found_in_every_folder_and_form(structure, tmp_path):
         (tmp_path / name).write_text(text)
     assert structure.cycles(tmp_path) == [
         ("cygrad", "cygrad.a", "cygrad.b"), ("cygrad.c", "cygrad.d"), ("tests.support.one", "tests.support.two")]
+
+
+def test_only_kernels_by_dtype_asks_for_a_dtype():
+    """The kernel for a dtype is found in one place. Elsewhere a dtype is compared only to describe it."""
+    others = [p.name for p in SOURCES if p.stem != "by_dtype" and re.search(r"[=!]= FLOAT32\b", p.read_text())]
+    assert not others
 
 
 def test_only_core_slots_reads_the_content_of_a_slot():

@@ -21,7 +21,7 @@ from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport view_of
 from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.core.graph.views cimport put_node, written
-from cygrad.kernels.array cimport Layout, is_floating
+from cygrad.kernels.array cimport Layout, has_gradients
 
 from cygrad.core.interop.creation import zeros
 from cygrad.core.dtypes import DTYPES
@@ -315,7 +315,7 @@ cdef list record_function(cls, FunctionContext ctx, tuple inputs, list outputs, 
     for k, y in enumerate(outputs):
         if isinstance(y, Tensor) and type(y) is not Tensor:
             raise RuntimeError(f"{cls.__name__}.forward returned a tensor, output {k}, that was freed in it")
-        if type(y) is Tensor and is_floating((<Tensor>y).dtype) and id(y) not in non_differentiable:
+        if type(y) is Tensor and has_gradients((<Tensor>y).dtype) and id(y) not in non_differentiable:
             ctx.places.append(len(nr))
             nr.append(k)
         else:

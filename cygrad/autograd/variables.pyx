@@ -26,7 +26,7 @@ from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
 from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.core.graph.waiting cimport zeros_of
-from cygrad.kernels.array cimport is_floating
+from cygrad.kernels.array cimport has_gradients
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described, type_name
@@ -186,7 +186,7 @@ cdef int remember_role(Tensor x, Leaf leaf, bint made) except -1:
 
 
 cdef int check_floating(Tensor x) except -1:
-    if not is_floating(x.dtype):
+    if not has_gradients(x.dtype):
         raise TypeError(f"{DTYPES[x.dtype]} tensors cannot have gradients; only float32 and float64 can: cast it with "
                         f"astype first")
     return 0

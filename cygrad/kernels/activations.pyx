@@ -4,7 +4,8 @@ are in the order of the formula, and the result is last. A number (p) is one ele
 from libc.stdint cimport uint64_t, uint8_t
 
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport FLOAT32, real
+from cygrad.kernels.array cimport real
+from cygrad.kernels.by_dtype cimport call, element
 from cygrad.kernels.codes cimport WORD, at_least, greater
 from cygrad.kernels.mathematics cimport TO_SIGMOID, all_near, exp, exp_near, expm1, fabs, logistic, silu, softplus
 from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
@@ -317,16 +318,16 @@ cdef void glu_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
     """Elements start to stop - 1 of the result, or their gradients."""
     cdef const Gated* j = <const Gated*>job
     cdef Py_ssize_t half = j.half, count, at
+    cdef void* x
+    cdef void* gate
     while start < stop:
         count = min(half - start % half, stop - start)
         at = start + start // half * half           # in x; the gates follow after `half` elements
-        if j.dtype == FLOAT32:
-            if j.g == NULL: glu_[float](<float*>j.x + at, <float*>j.x + at + half, <float*>j.y + start, count)
-            else: glu_grad_[float](<float*>j.g + start, <float*>j.x + at, <float*>j.x + at + half,
-                                   <float*>j.y + at, <float*>j.y + at + half, count)
-        elif j.g == NULL: glu_[double](<double*>j.x + at, <double*>j.x + at + half, <double*>j.y + start, count)
-        else: glu_grad_[double](<double*>j.g + start, <double*>j.x + at, <double*>j.x + at + half,
-                                <double*>j.y + at, <double*>j.y + at + half, count)
+        x, gate = element(j.dtype, j.x, at), element(j.dtype, j.x, at + half)
+        if j.g == NULL: call(j.dtype, glu_[float], glu_[double], x, gate, element(j.dtype, j.y, start), count)
+        else:
+            call(j.dtype, glu_grad_[float], glu_grad_[double], element(j.dtype, j.g, start), x, gate,
+                 element(j.dtype, j.y, at), element(j.dtype, j.y, at + half), count)
         start += count
 
 

@@ -34,8 +34,9 @@ cdef extern from "cygrad/dtypes.h" nogil:
     int itemsize "cg_itemsize"(int dtype) noexcept
     char kind_of "cg_kind"(int dtype) noexcept              # b'b', b'i', b'u' or b'f'
     int loop_of "cg_loop"(int dtype) noexcept
-    bint is_floating "cg_is_floating"(int dtype) noexcept   # can have gradients
-    bint is_real "cg_is_real"(int dtype) noexcept           # kernels of the fused type `real` compute it
+    bint is_floating "cg_is_floating"(int dtype) noexcept       # has fractions, NaN and infinities
+    bint is_real "cg_is_real"(int dtype) noexcept               # kernels of the fused type `real` compute it
+    bint has_gradients "cg_has_gradients"(int dtype) noexcept
 
 cdef struct Layout:
     int refs
@@ -69,8 +70,6 @@ ctypedef fused integer:
 # Typed memoryviews over raw memory, created on the stack as arguments of a kernel call (platform.h).
 cdef extern from "cygrad/platform.h" nogil:
     char[::1] view1 "CG_VIEW1"(char* p, Py_ssize_t n)
-    float[::1] view1f "CG_VIEW1"(float* p, Py_ssize_t n)
-    double[::1] view1d "CG_VIEW1"(double* p, Py_ssize_t n)
     float[:, ::1] view2f "CG_VIEW2"(float* p, Py_ssize_t rows, Py_ssize_t columns)
     double[:, ::1] view2d "CG_VIEW2"(double* p, Py_ssize_t rows, Py_ssize_t columns)
     double[:] steps1d "CG_VIEW1S"(double* p, Py_ssize_t n, Py_ssize_t step)

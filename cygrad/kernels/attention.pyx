@@ -12,8 +12,9 @@ from libc cimport math
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, real
 from cygrad.kernels.blas cimport begin_products, end_products, product
+from cygrad.kernels.by_dtype cimport call, call_double, element, put_number
 from cygrad.kernels.lanes cimport dot_of, max_of, sum_of
 from cygrad.kernels.mathematics cimport exp_near
 from cygrad.kernels.random cimport LANES, make_words
@@ -169,8 +170,7 @@ cdef void attend_some(void* job, Py_ssize_t worker, Py_ssize_t stop) noexcept no
     for turn in range(blocks_of(a.heads * blocks, a.workers)):
         piece = share_of(worker, turn, a.workers)
         if piece >= a.heads * blocks: continue
-        if a.dtype == FLOAT32: attend[float](a, piece // blocks, piece % blocks * QUERIES, <float*>slot)
-        else:                  attend[double](a, piece // blocks, piece % blocks * QUERIES, <double*>slot)
+        call(a.dtype, attend[float], attend[double], a, piece // blocks, piece % blocks * QUERIES, <void*>slot)
 
 
 cdef int on_workers(range_t f, Attention* a) except -1 nogil:
@@ -196,12 +196,9 @@ cdef void some_deltas(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
     for h in range(start, stop):
         g, y = row_of(&a.g, h, 0, size), row_of(&a.y, h, 0, size)
         for i in range(a.queries):
-            if a.dtype == FLOAT32:
-                (<float*>a.delta)[h * a.queries + i] = <float>dot_of[float](<float*>g + i * a.g.down,
-                                                                            <float*>y + i * a.y.down, w)
-            else:
-                (<double*>a.delta)[h * a.queries + i] = dot_of[double](<double*>g + i * a.g.down,
-                                                                       <double*>y + i * a.y.down, w)
+            put_number(a.dtype, a.delta, h * a.queries + i, call_double(
+                a.dtype, dot_of[float], dot_of[double], element(a.dtype, g, i * a.g.down),
+                element(a.dtype, y, i * a.y.down), w))
 
 
 cdef void deltas(Attention* a) noexcept nogil:
@@ -284,8 +281,8 @@ cdef inline void add_part(const Attention* a, Py_ssize_t group, Py_ssize_t first
                           Py_ssize_t i1, Py_ssize_t j0, Py_ssize_t j1, int wanted, Py_ssize_t worker) noexcept nogil:
     cdef char* slot = a.workspace + worker * slot_bytes(a.dtype, True)
     i1, j1 = min(i1, a.queries), min(j1, a.keys)
-    if a.dtype == FLOAT32: add_gradients[float](a, group, first, heads, i0, i1, j0, j1, wanted, <float*>slot)
-    else:                  add_gradients[double](a, group, first, heads, i0, i1, j0, j1, wanted, <double*>slot)
+    call(a.dtype, add_gradients[float], add_gradients[double], a, group, first, heads, i0, i1, j0, j1, wanted,
+         <void*>slot)
 
 
 cdef void of_groups(void* job, Py_ssize_t worker, Py_ssize_t stop) noexcept nogil:
@@ -348,8 +345,7 @@ cdef void of_mask(void* job, Py_ssize_t worker, Py_ssize_t stop) noexcept nogil:
     for turn in range(blocks_of(blocks, a.workers)):
         piece = share_of(worker, turn, a.workers)
         if piece >= blocks: continue
-        if a.dtype == FLOAT32: add_mask_gradient[float](a, piece * QUERIES, <float*>slot)
-        else:                  add_mask_gradient[double](a, piece * QUERIES, <double*>slot)
+        call(a.dtype, add_mask_gradient[float], add_mask_gradient[double], a, piece * QUERIES, <void*>slot)
 
 
 cdef int mask_gradient(Attention* a) except -1 nogil:

@@ -4,7 +4,8 @@ counts as positive, as in relu. Also functions of packed codes, which have one o
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, Array, real, view1d, view1f
+from cygrad.kernels.array cimport UINT16, UINT32, Array, real
+from cygrad.kernels.by_dtype cimport call, call_bint, vector
 from cygrad.kernels.codes cimport WORD, ZEROS, at_least, greater, nonzero, put_words, unpack_codes
 from cygrad.kernels.driver cimport STRIP, gather, strip_of
 
@@ -82,8 +83,7 @@ cdef void mask_(const uint8_t* bits, const word* g, word* dx, Py_ssize_t n) noex
 
 
 cdef void pack_signs(const char* x, int dtype, Py_ssize_t n, uint8_t* bits) noexcept nogil:
-    if dtype == FLOAT32: pack_[float](view1f(<float*>x, n), bits)
-    else:                pack_[double](view1d(<double*>x, n), bits)
+    call(dtype, pack_[float], pack_[double], vector(dtype, x, n), bits)
 
 
 cdef void pack_equal(const Array* x, const Array* y, uint8_t* bits) noexcept nogil:
@@ -95,22 +95,18 @@ cdef void pack_equal(const Array* x, const Array* y, uint8_t* bits) noexcept nog
         count = min(n - start, <Py_ssize_t>STRIP)
         p = strip_of(x, start, count, &scratch[0][0])
         gather(&scratch[1][0], y, start, count)
-        if x.dtype == FLOAT32:
-            pack_equal_[float](view1f(<float*>p, count), view1f(<float*>&scratch[1][0], count), bits + start // 8)
-        else:
-            pack_equal_[double](view1d(<double*>p, count), view1d(<double*>&scratch[1][0], count), bits + start // 8)
+        call(x.dtype, pack_equal_[float], pack_equal_[double], vector(x.dtype, p, count),
+             vector(x.dtype, &scratch[1][0], count), bits + start // 8)
         start += count
 
 
 cdef void unpack_bits(const uint8_t* bits, int dtype, Py_ssize_t n, char* y) noexcept nogil:
-    if dtype == FLOAT32: unpack_[float](bits, view1f(<float*>y, n))
-    else:                unpack_[double](bits, view1d(<double*>y, n))
+    call(dtype, unpack_[float], unpack_[double], bits, vector(dtype, y, n))
 
 
 cdef void mask(const uint8_t* bits, int dtype, Py_ssize_t n, const char* g, char* dx) noexcept nogil:
     """dx = g where the bit is set, else 0. dx may be g."""
-    if dtype == FLOAT32: mask_[uint32_t](bits, <const uint32_t*>g, <uint32_t*>dx, n)
-    else:                mask_[uint64_t](bits, <const uint64_t*>g, <uint64_t*>dx, n)
+    call(dtype, mask_[uint32_t], mask_[uint64_t], bits, <const void*>g, <void*>dx, n)
 
 
 cdef void where_code_is(const uint8_t* packed, Py_ssize_t n, int bits, int code, uint8_t* y) noexcept nogil:
@@ -133,9 +129,7 @@ cdef bint zeros_and_ones(const Array* x) noexcept nogil:
     while start < n:
         count = min(n - start, <Py_ssize_t>STRIP)
         p = strip_of(x, start, count, scratch)
-        if x.dtype == FLOAT32:
-            if has_other_value[float](view1f(<float*>p, count)): return False
-        elif has_other_value[double](view1d(<double*>p, count)): return False
+        if call_bint(x.dtype, has_other_value[float], has_other_value[double], vector(x.dtype, p, count)): return False
         start += count
     return True
 
@@ -148,8 +142,7 @@ cdef void pack_ones(const Array* x, uint8_t* bits) noexcept nogil:
     while start < n:
         count = min(n - start, <Py_ssize_t>STRIP)
         p = strip_of(x, start, count, scratch)
-        if x.dtype == FLOAT32: pack_ones_[float](view1f(<float*>p, count), bits + start // 8)
-        else: pack_ones_[double](view1d(<double*>p, count), bits + start // 8)
+        call(x.dtype, pack_ones_[float], pack_ones_[double], vector(x.dtype, p, count), bits + start // 8)
         start += count
 
 

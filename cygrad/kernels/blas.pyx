@@ -13,7 +13,8 @@ from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, real
+from cygrad.kernels.by_dtype cimport call, put_number
 from cygrad.kernels.lanes cimport dot_of
 from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
 
@@ -134,17 +135,14 @@ cdef void panel(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Rows start to stop - 1. BLAS is column-major and reads our matrices as their transposes: C' = B' A'."""
     cdef Product* p = <Product*>job
     cdef char t = b'T', no = b'N'
-    cdef float alpha_f = 1, beta_f = <float>p.beta
-    cdef double alpha_d = 1
+    cdef double alpha, beta                         # numbers of the dtype
     cdef int m = <int>(stop - start), size = itemsize(p.dtype)
     cdef const char* a = p.a + start * (1 if p.ta else p.lda) * size
     cdef char* c = p.c + start * p.ldc * size
-    if p.dtype == FLOAT32:
-        sgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &alpha_f, <float*>p.b, &p.ldb, <float*>a,
-              &p.lda, &beta_f, <float*>c, &p.ldc)
-    else:
-        dgemm(&t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, &alpha_d, <double*>p.b, &p.ldb, <double*>a,
-              &p.lda, &p.beta, <double*>c, &p.ldc)
+    put_number(p.dtype, &alpha, 0, 1)
+    put_number(p.dtype, &beta, 0, p.beta)
+    call(p.dtype, sgemm, dgemm, &t if p.tb else &no, &t if p.ta else &no, &p.n, &m, &p.k, <void*>&alpha, <void*>p.b,
+         &p.ldb, <void*>a, &p.lda, <void*>&beta, <void*>c, &p.ldc)
 
 
 cdef int check_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1 nogil:
@@ -192,8 +190,7 @@ cdef void product(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ss
         if beta == 0:
             for row in range(m): memset(c + row * ldc * itemsize(dtype), 0, n * itemsize(dtype))
     elif m == 1 and n == 1:
-        if dtype == FLOAT32: dot(<float*>a, lda if ta else 1, <float*>b, 1 if tb else ldb, k, beta, <float*>c)
-        else:                dot(<double*>a, lda if ta else 1, <double*>b, 1 if tb else ldb, k, beta, <double*>c)
+        call(dtype, dot[float], dot[double], <void*>a, lda if ta else 1, <void*>b, 1 if tb else ldb, k, beta, <void*>c)
     else:
         p = Product(dtype, ta, tb, <int>n, <int>k, <int>max(lda, 1), <int>max(ldb, 1), <int>max(ldc, 1), a, b, c, beta)
         panel(&p, 0, m)

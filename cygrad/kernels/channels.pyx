@@ -2,7 +2,8 @@
 
 from libc cimport math
 
-from cygrad.kernels.array cimport FLOAT32, real
+from cygrad.kernels.array cimport real
+from cygrad.kernels.by_dtype cimport call, number, put_number
 from cygrad.kernels.lanes cimport differences_of, mean_of, squares_of, sum_of, two_sums
 from cygrad.kernels.threads cimport parallel_for, range_t, threads_for
 
@@ -82,11 +83,8 @@ cdef void group_norm_grad_(Channels* c, Py_ssize_t start, Py_ssize_t stop, real 
 
 cdef void group_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Channels* c = <Channels*>job
-    if c.g == NULL:
-        if c.dtype == FLOAT32: group_norm_[float](c, start, stop, 0)
-        else:                  group_norm_[double](c, start, stop, 0)
-    elif c.dtype == FLOAT32: group_norm_grad_[float](c, start, stop, 0)
-    else:                    group_norm_grad_[double](c, start, stop, 0)
+    if c.g == NULL: call(c.dtype, group_norm_[float], group_norm_[double], c, start, stop, 0)
+    else:           call(c.dtype, group_norm_grad_[float], group_norm_grad_[double], c, start, stop, 0)
 
 
 cdef void group_norm(Channels* c) noexcept nogil:
@@ -246,18 +244,12 @@ cdef void column_norm_grad_(Channels* c, Py_ssize_t start, Py_ssize_t stop, real
 
 cdef void batch_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Channels* c = <Channels*>job
-    if c.g == NULL:
-        if c.dtype == FLOAT32: batch_norm_[float](c, start, stop, 0)
-        else:                  batch_norm_[double](c, start, stop, 0)
-        return
-    if c.size > 1:
-        if c.dtype == FLOAT32: batch_norm_grad_[float](c, start, stop, 0)
-        else:                  batch_norm_grad_[double](c, start, stop, 0)
-        return
-    while start < stop:
-        if c.dtype == FLOAT32: column_norm_grad_[float](c, start, min(start + COLUMNS, stop), 0)
-        else:                  column_norm_grad_[double](c, start, min(start + COLUMNS, stop), 0)
-        start += COLUMNS
+    if c.g == NULL: call(c.dtype, batch_norm_[float], batch_norm_[double], c, start, stop, 0)
+    elif c.size > 1: call(c.dtype, batch_norm_grad_[float], batch_norm_grad_[double], c, start, stop, 0)
+    else:
+        while start < stop:
+            call(c.dtype, column_norm_grad_[float], column_norm_grad_[double], c, start, min(start + COLUMNS, stop), 0)
+            start += COLUMNS
 
 
 cdef void batch_norm(Channels* c) noexcept nogil:
@@ -275,9 +267,5 @@ cdef void running_stats(Channels* c, const char* mean, const char* var) noexcept
     """Set `stats` to the means, and the rates for the variances."""
     cdef Py_ssize_t k
     for k in range(c.channels):
-        if c.dtype == FLOAT32:
-            (<float*>c.stats)[k] = (<float*>mean)[k]
-            (<float*>c.stats)[c.channels + k] = <float>(1 / math.sqrt((<float*>var)[k] + c.eps))
-        else:
-            (<double*>c.stats)[k] = (<double*>mean)[k]
-            (<double*>c.stats)[c.channels + k] = 1 / math.sqrt((<double*>var)[k] + c.eps)
+        put_number(c.dtype, c.stats, k, number(c.dtype, mean, k))
+        put_number(c.dtype, c.stats, c.channels + k, 1 / math.sqrt(number(c.dtype, var, k) + c.eps))

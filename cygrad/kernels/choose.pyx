@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_floating, itemsize
 from cygrad.kernels.driver cimport STRIP, gather, scatter, strip_of
 
 ctypedef fused word:        # an element, by its size
@@ -62,12 +62,11 @@ cdef void nonzero(const Array* x, Py_ssize_t start, Py_ssize_t count, uint8_t* y
     cdef char scratch[STRIP * 8]
     cdef const char* p = strip_of(x, start, count, scratch)
     cdef int size = itemsize(x.dtype)
-    if size == 1:            nonzero_[uint8_t](<uint8_t*>p, <uint8_t>0xFF, y, count)
-    elif size == 2:          nonzero_[uint16_t](<uint16_t*>p, <uint16_t>0xFFFF, y, count)
-    elif x.dtype == FLOAT32: nonzero_[uint32_t](<uint32_t*>p, ~<uint32_t>0 >> 1, y, count)
-    elif x.dtype == FLOAT64: nonzero_[uint64_t](<uint64_t*>p, ~<uint64_t>0 >> 1, y, count)
-    elif size == 4:          nonzero_[uint32_t](<uint32_t*>p, ~<uint32_t>0, y, count)
-    else:                    nonzero_[uint64_t](<uint64_t*>p, ~<uint64_t>0, y, count)
+    cdef uint64_t bits = (~<uint64_t>0 >> (64 - 8 * size)) >> is_floating(x.dtype)    # all but the sign of a float
+    if size == 1:   nonzero_[uint8_t](<uint8_t*>p, <uint8_t>bits, y, count)
+    elif size == 2: nonzero_[uint16_t](<uint16_t*>p, <uint16_t>bits, y, count)
+    elif size == 4: nonzero_[uint32_t](<uint32_t*>p, <uint32_t>bits, y, count)
+    else:           nonzero_[uint64_t](<uint64_t*>p, bits, y, count)
 
 
 cdef Py_ssize_t count_nonzero(const Array* x) noexcept nogil:

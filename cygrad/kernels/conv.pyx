@@ -13,11 +13,14 @@ threads."""
 
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real, view1
+from cygrad.kernels.array cimport itemsize, real, view1
+from cygrad.kernels.by_dtype cimport call, element
 from cygrad.kernels.microproduct cimport (
     Lines, Product, Step, multiply, multiply_lines, multiply_packed, whole_vectors,
 )
-from cygrad.kernels.planes cimport Tile, Window, copy, floor_of, pack_planes, place_of, places, row_of, tile_at, up
+from cygrad.kernels.planes cimport (
+    Planes, Tile, V, Window, X, copy, floor_of, pack_planes, place_of, places, row_of, tile_at, up,
+)
 from cygrad.kernels.threads cimport threads_for
 from cygrad.kernels.tiles cimport each_item
 
@@ -154,8 +157,7 @@ cdef int convolve(Conv* v, char* workspace, size_t nbytes) except -1 nogil:
         return 0
     each_item(sums if v.role == V else results, v, v.items, t, workspace + v.shared_bytes, v.own_bytes)
     if v.parts == 1: return 0
-    if v.dtype == FLOAT32: add_parts[float](<float*>workspace, v.parts, whole, v.adds, <float*>v.v)
-    else:                  add_parts[double](<double*>workspace, v.parts, whole, v.adds, <double*>v.v)
+    call(v.dtype, add_parts[float], add_parts[double], <void*>workspace, v.parts, whole, v.adds, <void*>v.v)
     return 0
 
 
@@ -199,23 +201,21 @@ cdef void results(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
                 multiply_packed(&p)
                 if v.block == v.terms: p.pack = NULL            # the next product finds all of them packed
                 finish(v, group * v.results + c0, p.m, t.columns, p.ldc, p.c)
-                if v.dtype == FLOAT32: store[float](v, &t, r, group * v.results + c0, p.m, <float*>p.c, p.ldc)
-                else: store[double](v, &t, r, group * v.results + c0, p.m, <double*>p.c, p.ldc)
+                call(v.dtype, store[float], store[double], v, &t, r, group * v.results + c0, p.m, <void*>p.c, p.ldc)
+
+
+cdef void add_bias(const real* b, Py_ssize_t n, real* y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n): y[i] += b[0]
 
 
 cdef void finish(const Conv* v, Py_ssize_t channel, Py_ssize_t m, Py_ssize_t n, Py_ssize_t ld, char* y) noexcept nogil:
     """Add the bias to the rows of m channels and apply the activation."""
-    cdef Py_ssize_t i, k, size = itemsize(v.dtype)
-    cdef float bf
-    cdef double bd
+    cdef Py_ssize_t k, size = itemsize(v.dtype)
     if v.bias == NULL and v.activation == NULL: return
     for k in range(channel, channel + m):
-        if v.bias != NULL and v.dtype == FLOAT32:
-            bf = (<const float*>v.bias)[k * v.bias_step]
-            for i in range(n): (<float*>y)[i] += bf
-        elif v.bias != NULL:
-            bd = (<const double*>v.bias)[k * v.bias_step]
-            for i in range(n): (<double*>y)[i] += bd
+        if v.bias != NULL:
+            call(v.dtype, add_bias[float], add_bias[double], element(v.dtype, v.bias, k * v.bias_step), n, <void*>y)
         if v.activation != NULL: (<two_t>v.activation)(view1(y, n), view1(y, n))
         y += ld * size
 
@@ -269,13 +269,11 @@ cdef void sums(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
     for j in range(first, v.tiles * (part + 1) // v.parts):
         t = tile_at(v, j)
         pack_planes(&w, c0, c0 + s.m, workspace)
-        if v.dtype == FLOAT32: pack_y[float](&s, group * v.o + o0, <float*>s.y)
-        else: pack_y[double](&s, group * v.o + o0, <double*>s.y)
+        call(v.dtype, pack_y[float], pack_y[double], &s, group * v.o + o0, <void*>s.y)
         if v.dots: add_dots(&s, j > first)
         else: add_tile(&s, j > first)
     target += ((group * v.o + o0) * v.rows + c0 * v.taps) * size
-    if v.dtype == FLOAT32: write[float](&s, <const float*>s.total, <float*>target)
-    else: write[double](&s, <const double*>s.total, <double*>target)
+    call(v.dtype, write[float], write[double], &s, <void*>s.total, <void*>target)
 
 
 cdef void pack_y(const Sums* s, Py_ssize_t channel, real* p) noexcept nogil:

@@ -1,6 +1,7 @@
 from libc.stdint cimport uint8_t
 
 from cygrad.kernels.array cimport Array
+from cygrad.kernels.by_dtype cimport Kernels
 
 cdef enum:                  # the operands of a kernel
     X                       # the input
@@ -11,8 +12,7 @@ cdef enum:                  # the operands of a kernel
     OPERANDS
 
 cdef struct Terms:          # one kernel
-    void* f32
-    void* f64
+    Kernels kernels
     int reads               # mask of the operands that it reads
     int cost                # as in driver.Loop
 

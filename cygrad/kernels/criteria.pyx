@@ -6,7 +6,8 @@ outside of the range for which the loss is defined. The kernels are in distances
 
 from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 
-from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real
+from cygrad.kernels.array cimport Array, itemsize, real
+from cygrad.kernels.by_dtype cimport call, call_double, kernel_of, reals
 from cygrad.kernels.codes cimport WORD, ZEROS, greater, put_words
 from cygrad.kernels.driver cimport STRIP, strip_of
 from cygrad.kernels.lanes cimport sum_of
@@ -16,8 +17,7 @@ cdef extern from "cygrad/platform.h" nogil:
     void cg_stream(char* target, const char* source, size_t nbytes)
     void cg_stream_end()
 
-ctypedef bint (*strip_f)(const float** a, const double* p, float* y, Py_ssize_t n) noexcept nogil
-ctypedef bint (*strip_d)(const double** a, const double* p, double* y, Py_ssize_t n) noexcept nogil
+ctypedef bint (*strip_t)(const char** a, const double* p, char* y, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     PART = 64 * STRIP       # the least number of elements of a part of a sum
@@ -47,16 +47,13 @@ cdef struct Job:
     bint bad
 
 
-cdef inline bint call(const Terms* k, int dtype, const char** q, const double* p, char* y, Py_ssize_t n) noexcept nogil:
-    if dtype == FLOAT32: return (<strip_f>k.f32)(<const float**>q, p, <float*>y, n)
-    return (<strip_d>k.f64)(<const double**>q, p, <double*>y, n)
+cdef inline bint run(const Terms* k, int dtype, const char** q, const double* p, char* y, Py_ssize_t n) noexcept nogil:
+    return (<strip_t>kernel_of(&k.kernels, dtype))(q, p, y, n)
 
 
-cdef void fill(char* strip, const char* value, Py_ssize_t n, int dtype) noexcept nogil:
+cdef void fill(const real* value, Py_ssize_t n, real* strip) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(n):
-        if dtype == FLOAT32: (<float*>strip)[i] = (<const float*>value)[0]
-        else: (<double*>strip)[i] = (<const double*>value)[0]
+    for i in range(n): strip[i] = value[0]
 
 
 cdef void put_signs(const real* s, Py_ssize_t n, uint8_t* codes) noexcept nogil:
@@ -87,29 +84,28 @@ cdef void strips(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         if j.a[k].layout.size == j.n: packs[k] = True
         else:
             q[k] = &scratch[k][0]
-            fill(&scratch[k][0], j.a[k].data, min(stop - start, <Py_ssize_t>STRIP), dtype)
+            call(dtype, fill[float], fill[double], <void*>j.a[k].data, min(stop - start, <Py_ssize_t>STRIP),
+                 <void*>&scratch[k][0])
     while start < stop:
         count = min(stop - start, <Py_ssize_t>STRIP)
         for k in range(OPERANDS):
             if packs[k]: q[k] = strip_of(&j.a[k], start, count, &scratch[k][0])
         y = &scratch[OPERANDS][0] if j.y == NULL or j.streams else j.y.data + start * size
-        if call(j.terms, dtype, q, j.p, y, count): j.bad = True
+        if run(j.terms, dtype, q, j.p, y, count): j.bad = True
         if j.y == NULL:
-            total += (sum_of[float](<const float*>y, count) if dtype == FLOAT32 else
-                      sum_of[double](<const double*>y, count))
+            total += call_double(dtype, sum_of[float], sum_of[double], <void*>y, count)
         elif j.streams: cg_stream(j.y.data + start * size, y, count * size)
         if j.signs != NULL:
             y = &scratch[OPERANDS][0]
-            call(j.signs, dtype, q, j.p, y, count)
-            if dtype == FLOAT32: put_signs[float](<const float*>y, count, j.codes + start // 4)
-            else: put_signs[double](<const double*>y, count, j.codes + start // 4)
+            run(j.signs, dtype, q, j.p, y, count)
+            call(dtype, put_signs[float], put_signs[double], <void*>y, count, j.codes + start // 4)
         start += count
     if j.streams: cg_stream_end()
     if j.y == NULL: j.totals[first // j.part] = total
 
 
 cdef inline int threads(const Job* j) noexcept nogil:
-    return threads_for(j.n * j.terms.cost * (1 if j.dtype == FLOAT32 else 2))
+    return threads_for(j.n * j.terms.cost * itemsize(j.dtype) // 4)
 
 
 cdef bint total_of(const Terms* k, const Terms* signs, const Array* a, const double* p, uint8_t* codes,
@@ -155,5 +151,5 @@ cdef int register(str name, void* f32, void* f64, int reads, int cost) except -1
     """Add a kernel that reads the operands of the mask `reads`. `cost` is as in driver.Loop."""
     cdef int index = names.setdefault(name, len(names))
     if index >= MAX_TERMS: raise RuntimeError("the table of losses is full; raise MAX_TERMS in kernels/criteria.pyx")
-    terms[index] = Terms(f32, f64, reads, cost)
+    terms[index] = Terms(reals(f32, f64), reads, cost)
     return 0

@@ -14,7 +14,8 @@ from libc cimport math
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, real
+from cygrad.kernels.by_dtype cimport call, call_double, number, put_number
 from cygrad.kernels.mathematics cimport exp, log
 from cygrad.kernels.threads cimport parallel_for
 
@@ -147,16 +148,11 @@ cdef void some(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef Sample p
     for i in range(a, b):
         p = sample_of(c, i)
-        if c.loss == NULL and c.dtype == FLOAT32: backward[float](c, &p, <float*>work)
-        elif c.loss == NULL:                      backward[double](c, &p, <double*>work)
-        elif c.dtype == FLOAT32: (<float*>c.loss)[i] = forward[float](c, &p, <float*>work, False)
-        else:                    (<double*>c.loss)[i] = forward[double](c, &p, <double*>work, False)
-        if c.loss != NULL and c.zero_infinity: without_infinity(c, i)
-
-
-cdef inline void without_infinity(const Ctc* c, Py_ssize_t i) noexcept nogil:
-    if c.dtype == FLOAT32 and (<float*>c.loss)[i] == math.INFINITY: (<float*>c.loss)[i] = 0
-    if c.dtype != FLOAT32 and (<double*>c.loss)[i] == math.INFINITY: (<double*>c.loss)[i] = 0
+        if c.loss == NULL:
+            call(c.dtype, backward[float], backward[double], c, &p, <void*>work)
+            continue
+        put_number(c.dtype, c.loss, i, call_double(c.dtype, forward[float], forward[double], c, &p, <void*>work, False))
+        if c.zero_infinity and number(c.dtype, c.loss, i) == math.INFINITY: put_number(c.dtype, c.loss, i, 0)
 
 
 cdef void ctc(Ctc* c) noexcept nogil:

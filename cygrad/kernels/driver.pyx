@@ -19,8 +19,9 @@ from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport (
-    FLOAT64, LOOP_B8, LOOP_F32, LOOP_F64, LOOP_I64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, loop_of, view1,
+    FLOAT64, LOOP_B8, LOOP_I64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1,
 )
+from cygrad.kernels.by_dtype cimport kernel_of, reals
 from cygrad.kernels.codes cimport BIT, WORD, bits_of, put_words, unpack_codes
 from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
 
@@ -60,14 +61,14 @@ cdef int register(str name, void* f32, void* f64, int operands, int cost=1, int 
     cdef int index = names.setdefault(name, len(names))
     if index >= MAX_LOOPS:
         raise RuntimeError(f"the table of kernels is full at {MAX_LOOPS}; raise MAX_LOOPS in kernels/driver.pyx")
-    loops[index] = Loop(f32, f64, NULL, NULL, operands, number, cost, f64_cost, False)
+    loops[index] = Loop(reals(f32, f64), operands, number, cost, f64_cost, False)
     return 0
 
 
 cdef int register_all_dtypes(str name, void* f32, void* f64, void* i64, void* b8, int operands) except -1:
     """Register a kernel for float32, float64, int64 and bool."""
     register(name, f32, f64, operands)
-    find(name).i64, find(name).b8 = i64, b8
+    find(name).kernels.of[<int>LOOP_I64], find(name).kernels.of[<int>LOOP_B8] = i64, b8
     return 0
 
 
@@ -83,19 +84,6 @@ cdef Loop* find(str name) except NULL:
         raise KeyError(f"there is no kernel named {name!r}; the kernels are {', '.join(sorted(names))}")
     cdef int index = names[name]
     return &loops[index]
-
-
-cdef bint has(const Loop* loop, int dtype) noexcept nogil:
-    """Whether the kernel is compiled for a dtype."""
-    return loop != NULL and code(loop, dtype) != NULL
-
-
-cdef inline void* code(const Loop* loop, int dtype) noexcept nogil:
-    cdef int which = loop_of(dtype)
-    if which == LOOP_F32: return loop.f32
-    if which == LOOP_F64: return loop.f64
-    if which == LOOP_I64: return loop.i64
-    return loop.b8 if which == LOOP_B8 else NULL
 
 
 def kernel_names():
@@ -246,7 +234,7 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
     cdef int size[MAX_OPERANDS]
     cdef int bits[MAX_OPERANDS]                     # per element of packed codes, or 0
     cdef int k, n = loop.operands
-    cdef void* f = code(loop, a[n - 2].dtype)
+    cdef void* f = kernel_of(&loop.kernels, a[n - 2].dtype)
     cdef bint flat = True, coded = False, prefetch
     cdef bint streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
     cdef Py_ssize_t count, max_count = STRIP, capacity = 4 * STRIP
@@ -334,19 +322,23 @@ cdef inline bint in_one_call(const Loop* loop, const Array* a, char** p, char* s
     return True
 
 
+cdef inline int threads_of(const Loop* loop, const Array* a, Py_ssize_t n) noexcept nogil:
+    return threads_for(n * (loop.f64_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+
+
 cdef int each(const Loop* loop, Array* a) except -1 nogil:
     """Run `loop` over all elements of the result a[operands - 1]. Each other operand has its shape, with strides of 0
     where it is broadcast, or one element. The dtype of the last operand before the result selects the kernel, and has()
     must be true for it. Masks and results of comparisons are bools. The result may be one of the operands."""
     cdef Py_ssize_t n = a[loop.operands - 1].layout.size
-    cdef int t = threads_for(n * (loop.f64_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    cdef int t = threads_of(loop, a, n)
     cdef char* p[MAX_OPERANDS]
     cdef char scratch[MAX_OPERANDS * SLOT]
     if t == 1:
         if n >= GRAIN:
             span(loop, a, NULL, 0, n)
         elif in_one_call(loop, a, p, scratch):
-            call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
+            call(kernel_of(&loop.kernels, a[loop.operands - 2].dtype), loop.operands, p, n)
         elif n > 0:
             span(loop, a, NULL, 0, n)
         return 0
@@ -389,9 +381,9 @@ cdef int each_coded(const Loop* loop, Array* a) except -1 nogil:
     cdef int t
     if n == 0: return 0
     if n <= N_SMALL and in_one_coded_call(loop, a, p, scratch):
-        call(code(loop, a[loop.operands - 2].dtype), loop.operands, p, n)
+        call(kernel_of(&loop.kernels, a[loop.operands - 2].dtype), loop.operands, p, n)
         return 0
-    t = threads_for(n * (loop.f64_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    t = threads_of(loop, a, n)
     if t > 1: return in_spans(loop, a, NULL, n, t)
     span(loop, a, NULL, 0, n)
     return 0
@@ -415,7 +407,7 @@ cdef inline bint small_with_codes(const Loop* loop, const Array* a, Py_ssize_t n
             p[k] = &word[k][0]
             fill(p[k], a[k].data, n, size)
     p[last + 1] = <char*>words
-    call(code(loop, a[last - 1].dtype), last + 2, p, WORD)
+    call(kernel_of(&loop.kernels, a[last - 1].dtype), last + 2, p, WORD)
     if n < WORD: memcpy(a[last].data, p[last], n * itemsize(a[last].dtype))
     put_words(words, n, codes.bits, codes.packed)
     return True
@@ -428,7 +420,7 @@ cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) 
     cdef Codes codes = Codes(packed, bits)
     cdef int t
     if n == 0 or n <= WORD and small_with_codes(loop, a, n, &codes): return 0
-    t = threads_for(n * (loop.f64_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    t = threads_of(loop, a, n)
     if t > 1: return in_spans(loop, a, &codes, n, t)
     span(loop, a, &codes, 0, n)
     return 0

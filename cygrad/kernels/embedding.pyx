@@ -10,7 +10,8 @@ each is brought into the range of the indices where it is used."""
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, UINT16, UINT32, UINT8, Array, itemsize, real
+from cygrad.kernels.array cimport UINT16, UINT32, UINT8, Array, itemsize, real
+from cygrad.kernels.by_dtype cimport call_place
 from cygrad.kernels.driver cimport STRIP, gather
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
@@ -69,15 +70,10 @@ cdef void scatter_rows(const Bags* s) noexcept nogil:
 cdef void scatter_rows_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Bags* s = <Bags*>job
     clear_rows(s, start, stop)
-    if s.dtype == FLOAT32:
-        if s.place_dtype == UINT8: scatter_(s, <uint8_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT16: scatter_(s, <uint16_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT32: scatter_(s, <uint32_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-        else: scatter_(s, <int64_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-    elif s.place_dtype == UINT8: scatter_(s, <uint8_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT16: scatter_(s, <uint16_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT32: scatter_(s, <uint32_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
-    else: scatter_(s, <int64_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    call_place(s.dtype, s.place_dtype, scatter_[uint8_t, float], scatter_[uint16_t, float], scatter_[uint32_t, float],
+               scatter_[int64_t, float], scatter_[uint8_t, double], scatter_[uint16_t, double],
+               scatter_[uint32_t, double], scatter_[int64_t, double], s, <void*>s.places, <void*>s.g, <void*>s.y,
+               start, stop)
 
 
 cdef void clear_rows(const Bags* s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -126,15 +122,9 @@ cdef void fold_bags(Bags* s) noexcept nogil:
 
 cdef void fold_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Bags* s = <Bags*>job
-    if s.dtype == FLOAT32:
-        if s.place_dtype == UINT8: fold_(s, <uint8_t*>s.places, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT16: fold_(s, <uint16_t*>s.places, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT32: fold_(s, <uint32_t*>s.places, <float*>s.y, start, stop)
-        else: fold_(s, <int64_t*>s.places, <float*>s.y, start, stop)
-    elif s.place_dtype == UINT8: fold_(s, <uint8_t*>s.places, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT16: fold_(s, <uint16_t*>s.places, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT32: fold_(s, <uint32_t*>s.places, <double*>s.y, start, stop)
-    else: fold_(s, <int64_t*>s.places, <double*>s.y, start, stop)
+    call_place(s.dtype, s.place_dtype, fold_[uint8_t, float], fold_[uint16_t, float], fold_[uint32_t, float],
+               fold_[int64_t, float], fold_[uint8_t, double], fold_[uint16_t, double], fold_[uint32_t, double],
+               fold_[int64_t, double], s, <void*>s.places, <void*>s.y, start, stop)
 
 
 cdef void fold_(const Bags* s, const place* places, real* y, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -190,15 +180,10 @@ cdef void scatter_bags(Bags* s) noexcept nogil:
 cdef void scatter_bags_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Bags* s = <Bags*>job
     clear_rows(s, start, stop)
-    if s.dtype == FLOAT32:
-        if s.place_dtype == UINT8: spread_(s, <uint8_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT16: spread_(s, <uint16_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT32: spread_(s, <uint32_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-        else: spread_(s, <int64_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-    elif s.place_dtype == UINT8: spread_(s, <uint8_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT16: spread_(s, <uint16_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT32: spread_(s, <uint32_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
-    else: spread_(s, <int64_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    call_place(s.dtype, s.place_dtype, spread_[uint8_t, float], spread_[uint16_t, float], spread_[uint32_t, float],
+               spread_[int64_t, float], spread_[uint8_t, double], spread_[uint16_t, double],
+               spread_[uint32_t, double], spread_[int64_t, double], s, <void*>s.places, <void*>s.g, <void*>s.y, start,
+               stop)
 
 
 cdef void spread_(const Bags* s, const place* places, const real* g, real* y, Py_ssize_t start,
@@ -229,15 +214,9 @@ cdef void scatter_order(Bags* s) noexcept nogil:
 cdef void scatter_order_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Bags* s = <Bags*>job
     clear_rows(s, start, stop)
-    if s.dtype == FLOAT32:
-        if s.place_dtype == UINT8: order_(s, <uint8_t*>s.order, <float*>s.g, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT16: order_(s, <uint16_t*>s.order, <float*>s.g, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT32: order_(s, <uint32_t*>s.order, <float*>s.g, <float*>s.y, start, stop)
-        else: order_(s, <int64_t*>s.order, <float*>s.g, <float*>s.y, start, stop)
-    elif s.place_dtype == UINT8: order_(s, <uint8_t*>s.order, <double*>s.g, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT16: order_(s, <uint16_t*>s.order, <double*>s.g, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT32: order_(s, <uint32_t*>s.order, <double*>s.g, <double*>s.y, start, stop)
-    else: order_(s, <int64_t*>s.order, <double*>s.g, <double*>s.y, start, stop)
+    call_place(s.dtype, s.place_dtype, order_[uint8_t, float], order_[uint16_t, float], order_[uint32_t, float],
+               order_[int64_t, float], order_[uint8_t, double], order_[uint16_t, double], order_[uint32_t, double],
+               order_[int64_t, double], s, <void*>s.order, <void*>s.g, <void*>s.y, start, stop)
 
 
 cdef void order_(const Bags* s, const place* order, const real* g, real* y, Py_ssize_t start,
@@ -259,15 +238,9 @@ cdef void scale_grad(Bags* s) noexcept nogil:
 
 cdef void scale_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Bags* s = <Bags*>job
-    if s.dtype == FLOAT32:
-        if s.place_dtype == UINT8: scale_(s, <uint8_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT16: scale_(s, <uint16_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-        elif s.place_dtype == UINT32: scale_(s, <uint32_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-        else: scale_(s, <int64_t*>s.places, <float*>s.g, <float*>s.y, start, stop)
-    elif s.place_dtype == UINT8: scale_(s, <uint8_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT16: scale_(s, <uint16_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
-    elif s.place_dtype == UINT32: scale_(s, <uint32_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
-    else: scale_(s, <int64_t*>s.places, <double*>s.g, <double*>s.y, start, stop)
+    call_place(s.dtype, s.place_dtype, scale_[uint8_t, float], scale_[uint16_t, float], scale_[uint32_t, float],
+               scale_[int64_t, float], scale_[uint8_t, double], scale_[uint16_t, double], scale_[uint32_t, double],
+               scale_[int64_t, double], s, <void*>s.places, <void*>s.g, <void*>s.y, start, stop)
 
 
 cdef void scale_(const Bags* s, const place* places, const real* g, real* y, Py_ssize_t start,

@@ -15,14 +15,15 @@ from libc.float cimport DBL_MAX, FLT_MAX
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, itemsize, real, steps2d, steps2f, view2d, view2f
+from cygrad.kernels.array cimport MAX_NDIM, Array, itemsize, real, steps2d, steps2f, view2d, view2f
+from cygrad.kernels.by_dtype cimport call, element, number
 from cygrad.kernels.lanes cimport sum_of
 from cygrad.kernels.mathematics cimport exp, log
-from cygrad.kernels.rows cimport TILE
+from cygrad.kernels.rows cimport TILE, exponential_cost
 from cygrad.kernels.shifted cimport (
     GROUP, SHORT, column_sums, exponentials, group, larger, log_sums, prefetch, shift_of,
 )
-from cygrad.kernels.threads cimport parallel_for, range_t, threads_for
+from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
     LONG = 4096             # rows with at most this many columns leave space for the next row in the L1 cache
@@ -51,7 +52,7 @@ cdef Py_ssize_t read_labels(Py_ssize_t rows, Py_ssize_t classes, const int64_t* 
 
 cdef inline double weight_of(int dtype, const char* weight, int64_t label) noexcept nogil:
     if weight == NULL: return 1
-    return (<const float*>weight)[label] if dtype == FLOAT32 else (<const double*>weight)[label]
+    return number(dtype, weight, label)
 
 
 cdef inline void fill_targets(const Entropy* e, const real* y, Py_ssize_t j, Py_ssize_t n, real* t) noexcept nogil:
@@ -334,10 +335,7 @@ cdef void columns_dx(const Entropy* e, real[:, ::1] x, Py_ssize_t at, const real
 # ---- threads ---------------------------------------------------------------------------------------------------------
 
 cdef void some_rows(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    some[float](<const Entropy*>job, a, b, <float>0)
-
-cdef void some_rows_d(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
-    some[double](<const Entropy*>job, a, b, <double>0)
+    call((<const Entropy*>job).dtype, some[float], some[double], job, a, b, 0)
 
 
 cdef inline void some(const Entropy* e, Py_ssize_t a, Py_ssize_t b, real zero) noexcept nogil:
@@ -366,8 +364,7 @@ cdef inline void some(const Entropy* e, Py_ssize_t a, Py_ssize_t b, real zero) n
 cdef void share(Entropy* e) noexcept nogil:
     """Distribute rows, or tiles of columns, among threads."""
     cdef Py_ssize_t k, n = e.outer
-    cdef int t = threads_for((2 if e.dtype == FLOAT32 else 16) * e.outer * e.classes * e.inner)
-    cdef range_t f = some_rows if e.dtype == FLOAT32 else some_rows_d
+    cdef int t = threads_for(exponential_cost(e.dtype) * e.outer * e.classes * e.inner)
     if e.outer * e.inner == 0: return
     e.tile = NARROW if e.outer * e.inner < t * TILE else TILE
     e.weights = e.classes
@@ -375,7 +372,7 @@ cdef void share(Entropy* e) noexcept nogil:
         e.weights = 0
         for k in range(e.classes): e.weights += weight_of(e.dtype, e.weight, k)
     if e.inner != 1: n = e.outer * ((e.inner + e.tile - 1) // e.tile)
-    parallel_for(f, e, n, n if t == 1 else (n + 4 * t - 1) // (4 * t), t)
+    parallel_for(some_rows, e, n, n if t == 1 else (n + 4 * t - 1) // (4 * t), t)
 
 
 cdef void cross_entropy(Entropy* e) noexcept nogil:
@@ -391,6 +388,10 @@ cdef void cross_entropy_grad(Entropy* e) noexcept nogil:
 
 # ---- selection by labels ---------------------------------------------------------------------------------------------
 
+cdef inline void put_product(const real* x, double w, real* y) noexcept nogil:
+    y[0] = -<real>w * x[0]
+
+
 cdef void pick(const Array* x, int axis, const int64_t* labels, int64_t ignored, const char* weight,
                char* y) noexcept nogil:
     """y = -weight[label] x[label] for each row; 0 for the rows that are ignored. The classes are along `axis`."""
@@ -404,10 +405,9 @@ cdef void pick(const Array* x, int axis, const int64_t* labels, int64_t ignored,
     for row in range(rows):
         label = class_of(labels[row], shape[axis], ignored)
         if label < 0: memset(y + row * size, 0, size)
-        elif x.dtype == FLOAT32:
-            (<float*>y)[row] = -<float>weight_of(FLOAT32, weight, label) * (<const float*>x.data)[at + label * step]
         else:
-            (<double*>y)[row] = -weight_of(x.dtype, weight, label) * (<const double*>x.data)[at + label * step]
+            call(x.dtype, put_product[float], put_product[double], element(x.dtype, x.data, at + label * step),
+                 weight_of(x.dtype, weight, label), element(x.dtype, y, row))
         d = x.layout.ndim - 1
         while d >= 0:
             if d != axis:
@@ -422,15 +422,13 @@ cdef void pick(const Array* x, int axis, const int64_t* labels, int64_t ignored,
 cdef void place(const Entropy* e) noexcept nogil:
     """dx = 0, but -g scale weight[label] at the label of each row that is not ignored."""
     cdef Py_ssize_t row, at, label
-    cdef double w
     memset(e.dx, 0, e.outer * e.classes * e.inner * itemsize(e.dtype))
     for row in range(e.outer * e.inner):
         label = label_of(e, row)
         if label < 0: continue
         at = (row // e.inner * e.classes + label) * e.inner + row % e.inner
-        w = weight_of(e.dtype, e.weight, label) * e.scale
-        if e.dtype == FLOAT32: (<float*>e.dx)[at] = -(<const float*>e.g)[row * e.g_step] * <float>w
-        else:                  (<double*>e.dx)[at] = -(<const double*>e.g)[row * e.g_step] * w
+        call(e.dtype, put_product[float], put_product[double], element(e.dtype, e.g, row * e.g_step),
+             weight_of(e.dtype, e.weight, label) * e.scale, element(e.dtype, e.dx, at))
 
 
 # ---- the gradient of a bias ------------------------------------------------------------------------------------------
@@ -443,5 +441,4 @@ cdef void add_rows_(Py_ssize_t rows, Py_ssize_t columns, const real* x, double* 
 
 cdef void add_rows(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, double* sums) noexcept nogil:
     """Add each row of x to `sums`."""
-    if dtype == FLOAT32: add_rows_[float](rows, columns, <const float*>x, sums)
-    else:                add_rows_[double](rows, columns, <const double*>x, sums)
+    call(dtype, add_rows_[float], add_rows_[double], rows, columns, <void*>x, sums)

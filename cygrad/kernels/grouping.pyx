@@ -9,7 +9,8 @@ positions are within the indices, and who reads an index of a group checks it ag
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, real
+from cygrad.kernels.array cimport real
+from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
@@ -81,8 +82,7 @@ cdef void sum_groups(const Groups* s, int dtype, const char* values, Py_ssize_t 
 
 cdef void sum_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Sums* s = <Sums*>job
-    if s.dtype == FLOAT32: sum_[float](s, <const float*>s.values, <float*>s.out, start, stop)
-    else: sum_[double](s, <const double*>s.values, <double*>s.out, start, stop)
+    call(s.dtype, sum_[float], sum_[double], s, <void*>s.values, <void*>s.out, start, stop)
 
 
 cdef void sum_(const Sums* s, const real* values, real* out, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:

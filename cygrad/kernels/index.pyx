@@ -10,7 +10,8 @@ Additions run on one thread in row-major order of y, so sums over repeated indic
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.by_dtype cimport call_words
 from cygrad.kernels.driver cimport STRIP, gather
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
@@ -274,12 +275,8 @@ cdef void move(const Places* p, Py_ssize_t n, const Py_ssize_t* xs, const Py_ssi
     cdef Py_ssize_t j
     cdef int size = itemsize(p.dtype)
     if way == ADD:
-        if p.dtype == FLOAT32: add_rows(p, <float*>p.x, <float*>p.y, n, xs, ys)
-        elif p.dtype == FLOAT64: add_rows(p, <double*>p.x, <double*>p.y, n, xs, ys)
-        elif size == 1: add_rows(p, <uint8_t*>p.x, <uint8_t*>p.y, n, xs, ys)
-        elif size == 2: add_rows(p, <uint16_t*>p.x, <uint16_t*>p.y, n, xs, ys)
-        elif size == 4: add_rows(p, <uint32_t*>p.x, <uint32_t*>p.y, n, xs, ys)
-        else: add_rows(p, <uint64_t*>p.x, <uint64_t*>p.y, n, xs, ys)
+        call_words(p.dtype, add_rows[uint8_t], add_rows[uint16_t], add_rows[uint32_t], add_rows[uint64_t],
+                   add_rows[float], add_rows[double], p, <void*>p.x, <void*>p.y, n, xs, ys)
     elif p.row != 1 and not p.y_row:
         if size == 1: spread_rows(p, <uint8_t*>p.x, <uint8_t*>p.y, n, xs, ys)
         elif size == 2: spread_rows(p, <uint16_t*>p.x, <uint16_t*>p.y, n, xs, ys)
@@ -349,12 +346,8 @@ cdef bint runs(const Places* p, Py_ssize_t start, Py_ssize_t stop, Way way) noex
         if signs < 0: return False
         x, y = p.x + spot.x * size, p.y + spot.y * size
         if way == ADD:
-            if p.dtype == FLOAT32: run_sums(p, <float*>x, <float*>y, strip, n)
-            elif p.dtype == FLOAT64: run_sums(p, <double*>x, <double*>y, strip, n)
-            elif size == 1: run_sums(p, <uint8_t*>x, <uint8_t*>y, strip, n)
-            elif size == 2: run_sums(p, <uint16_t*>x, <uint16_t*>y, strip, n)
-            elif size == 4: run_sums(p, <uint32_t*>x, <uint32_t*>y, strip, n)
-            else: run_sums(p, <uint64_t*>x, <uint64_t*>y, strip, n)
+            call_words(p.dtype, run_sums[uint8_t], run_sums[uint16_t], run_sums[uint32_t], run_sums[uint64_t],
+                       run_sums[float], run_sums[double], p, <void*>x, <void*>y, &strip[0], n)
         elif size == 1: run_words(p, <uint8_t*>x, <uint8_t*>y, strip, n, way)
         elif size == 2: run_words(p, <uint16_t*>x, <uint16_t*>y, strip, n, way)
         elif size == 4: run_words(p, <uint32_t*>x, <uint32_t*>y, strip, n, way)

@@ -1,4 +1,4 @@
-from cygrad.kernels.array cimport FLOAT32, Array
+from cygrad.kernels.array cimport Array, loop_of
 from cygrad.kernels.threads cimport range_t
 
 cdef enum:
@@ -18,7 +18,7 @@ ctypedef void (*trsm_t)(char*, char*, char*, char*, int*, int*, void*, void*, in
 ctypedef void (*gemm_t)(char*, char*, int*, int*, int*, void*, void*, int*, void*, int*, void*, void*,
                         int*) noexcept nogil
 
-cdef potrf_t potrf_[2]      # for float32 and for float64
+cdef potrf_t potrf_[2]      # for LOOP_F32 and for LOOP_F64
 cdef getrf_t getrf_[2]
 cdef getri_t getri_[2]
 cdef gelqf_t gelqf_[2]
@@ -73,7 +73,7 @@ cdef inline size_t aligned(size_t n) noexcept nogil:
     return (n + 63) // 64 * 64
 
 cdef inline int kind(const Task* t) noexcept nogil:
-    return 0 if t.dtype == FLOAT32 else 1
+    return loop_of(t.dtype)
 
 cdef inline char* result(const Task* t, int k, Py_ssize_t i) noexcept nogil:
     """Result k of matrix i."""
@@ -82,10 +82,3 @@ cdef inline char* result(const Task* t, int k, Py_ssize_t i) noexcept nogil:
 cdef inline char* scratch(const Task* t, Py_ssize_t start) noexcept nogil:
     """The workspace of the thread whose matrices begin at `start`."""
     return t.workspace + start // t.part * t.room
-
-cdef inline double at(int dtype, const char* x, Py_ssize_t i) noexcept nogil:
-    return (<const float*>x)[i] if dtype == FLOAT32 else (<const double*>x)[i]
-
-cdef inline void put(int dtype, char* x, Py_ssize_t i, double v) noexcept nogil:
-    if dtype == FLOAT32: (<float*>x)[i] = <float>v
-    else: (<double*>x)[i] = v

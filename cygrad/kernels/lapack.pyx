@@ -11,8 +11,9 @@ from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.math cimport fabs, frexp, ldexp, log
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, loop_of, real
 from cygrad.kernels.blas cimport begin, end
+from cygrad.kernels.by_dtype cimport call, number, put_number
 from cygrad.kernels.driver cimport gather, strip_of
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
@@ -103,23 +104,19 @@ cdef void fail(Task* t, Py_ssize_t i, int info) noexcept nogil:
 cdef void triangular(trsm_t f, int dtype, char side, char uplo, char trans, char diagonal, int m, int n, const char* a,
                      int lda, char* b) noexcept nogil:
     """trsm: b = op(a)^-1 b or b op(a)^-1; trmm: b = op(a) b or b op(a). b is (m, n), column-major and dense."""
-    cdef double one = 1
-    cdef float one_f = 1
-    f(&side, &uplo, &trans, &diagonal, &m, &n, <void*>&one_f if dtype == FLOAT32 else <void*>&one, <void*>a, &lda, b,
-      &m)
+    cdef double one                                 # a number of the dtype
+    put_number(dtype, &one, 0, 1)
+    f(&side, &uplo, &trans, &diagonal, &m, &n, &one, <void*>a, &lda, b, &m)
 
 
 cdef void product(int dtype, bint ta, bint tb, int m, int n, int k, const char* a, int lda, const char* b, int ldb,
                   char* c) noexcept nogil:
     """c = op(a) op(b), row-major, on this thread: op(a) is (m, k), op(b) is (k, n), c is (m, n) and dense."""
-    cdef double one = 1, zero = 0
-    cdef float one_f = 1, zero_f = 0
+    cdef double one, zero = 0                       # numbers of the dtype; the bits of 0 are the same
     cdef char t = b'T', no = b'N'
-    if dtype == FLOAT32:
-        gemm_[0](&t if tb else &no, &t if ta else &no, &n, &m, &k, &one_f, <void*>b, &ldb, <void*>a, &lda, &zero_f, c,
-                 &n)
-    else:
-        gemm_[1](&t if tb else &no, &t if ta else &no, &n, &m, &k, &one, <void*>b, &ldb, <void*>a, &lda, &zero, c, &n)
+    put_number(dtype, &one, 0, 1)
+    gemm_[loop_of(dtype)](&t if tb else &no, &t if ta else &no, &n, &m, &k, &one, <void*>b, &ldb, <void*>a, &lda, &zero,
+                          c, &n)
 
 
 # ---- Cholesky --------------------------------------------------------------------------------------------------------
@@ -168,8 +165,7 @@ cdef void cholesky_grad(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept n
         dx = result(t, 0, i)
         clear_triangle(t.dtype, not t.upper, t.n, t.n, dx)
         triangular(trmm_[kind(t)], t.dtype, b'L' if t.upper else b'R', uplo, b'T', b'N', t.n, t.n, y, t.n, dx)
-        if t.dtype == FLOAT32: mirror(<float*>dx, t.n, t.upper)
-        else: mirror(<double*>dx, t.n, t.upper)
+        call(t.dtype, mirror[float], mirror[double], <void*>dx, t.n, t.upper)
         triangular(trsm_[kind(t)], t.dtype, b'L', uplo, b'T' if t.upper else b'N', b'N', t.n, t.n, y, t.n, dx)
         triangular(trsm_[kind(t)], t.dtype, b'R', uplo, b'N' if t.upper else b'T', b'N', t.n, t.n, y, t.n, dx)
 
@@ -187,7 +183,7 @@ cdef void solve_triangular(void* job, Py_ssize_t start, Py_ssize_t stop) noexcep
     for i in range(start, stop):
         if a == NULL or not t.shared: a = strip_of(t.a, 0 if t.shared else i * square, square, scratch(t, start))
         for j in range(0 if t.unit else t.n):
-            if at(t.dtype, a, j * t.n + j) == 0:
+            if number(t.dtype, a, j * t.n + j) == 0:
                 fail(t, i, <int>j + 1)
                 return
         if t.k: triangular(trsm_[kind(t)], t.dtype, side, uplo, trans, diagonal, rows, columns, a, t.n, result(t, 0, i))
@@ -222,8 +218,7 @@ cdef void exchange(real* x, Py_ssize_t k, const int* pivots, int n, bint forward
 
 
 cdef void swap_rows(const Task* t, char* x, const int* pivots, bint forward) noexcept nogil:
-    if t.dtype == FLOAT32: exchange(<float*>x, t.k, pivots, t.n, forward)
-    else: exchange(<double*>x, t.k, pivots, t.n, forward)
+    call(t.dtype, exchange[float], exchange[double], <void*>x, t.k, pivots, t.n, forward)
 
 
 cdef void solve(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -285,7 +280,7 @@ cdef void determinant(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
         factor(t, i, lu, pivots)
         value, size, exponent = 1, 0, 0
         for j in range(t.n):
-            v = at(t.dtype, lu, <Py_ssize_t>j * t.n + j)
+            v = number(t.dtype, lu, <Py_ssize_t>j * t.n + j)
             if pivots[j] != j + 1: value = -value
             if t.y[1] != NULL:
                 size += log(fabs(v))
@@ -293,9 +288,9 @@ cdef void determinant(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
             else:
                 value = frexp(value * v, &e)        # mantissa and exponent apart: no product overflows
                 exponent += e
-        if t.y[1] != NULL: put(t.dtype, result(t, 1, i), 0, size)
+        if t.y[1] != NULL: put_number(t.dtype, result(t, 1, i), 0, size)
         else: value = ldexp(value, <int>max(-100000, min(100000, exponent)))
-        put(t.dtype, result(t, 0, i), 0, value)
+        put_number(t.dtype, result(t, 0, i), 0, value)
 
 
 # ---- QR --------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from libc.math cimport (
 )
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from cygrad.kernels.array cimport FLOAT32, real
+from cygrad.kernels.array cimport real
+from cygrad.kernels.by_dtype cimport call, element
 from cygrad.kernels.driver cimport strip_of
 from cygrad.kernels.random cimport make_block
 from cygrad.kernels.threads cimport parallel_for, threads_for
@@ -172,7 +173,7 @@ cdef inline void fill_chunk(const Draws* d, const double** p, const Py_ssize_t* 
         else:
             low, high, mean, scale = p[0][i * step[0]], p[1][i * step[1]], p[2][i * step[2]], p[3][i * step[3]]
             z = truncated(d.key, d.counter + <uint64_t>(start + i), (low - mean) / scale, (high - mean) / scale)
-            y[i] = <real>within(mean + scale * z, low, high, d.dtype == FLOAT32)
+            y[i] = <real>within(mean + scale * z, low, high, real is float)
 
 
 cdef inline void parameters_of(const Draws* d, Py_ssize_t start, Py_ssize_t n, double* scratch, const double** p,
@@ -197,8 +198,9 @@ cdef void chunks_range(void* job, Py_ssize_t first, Py_ssize_t last) noexcept no
         if d.form == POISSON:
             for i in range(n):
                 (<int64_t*>d.y)[start + i] = poisson(d.key, d.counter + <uint64_t>(start + i), p[0][i * step[0]])
-        elif d.dtype == FLOAT32: fill_chunk[float](d, p, step, start, n, <float*>d.y + start)
-        else:                    fill_chunk[double](d, p, step, start, n, <double*>d.y + start)
+        else:
+            call(d.dtype, fill_chunk[float], fill_chunk[double], d, &p[0], &step[0], start, n,
+                 element(d.dtype, d.y, start))
 
 
 cdef void fill(Draws* d) noexcept nogil:

@@ -3,14 +3,14 @@
 from libc.stdint cimport uint8_t
 
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real, view1d, view1f
+from cygrad.kernels.array cimport Array, itemsize, real
+from cygrad.kernels.by_dtype cimport call_double, kernel_of, vector
 from cygrad.kernels.driver cimport STRIP, Loop, gather
 from cygrad.kernels.threads cimport parallel_for, threads_for
 from cygrad.kernels.lanes cimport sum_of
 from cygrad.kernels.mathematics cimport exp, fabs, log1p, logistic
 
-ctypedef void (*binary_f)(float[::1], float[::1], float[::1]) noexcept nogil
-ctypedef void (*binary_d)(double[::1], double[::1], double[::1]) noexcept nogil
+ctypedef void (*binary_t)(char[::1], char[::1], char[::1]) noexcept nogil
 
 
 cdef void square_derivative(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
@@ -77,7 +77,7 @@ cdef void totals_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
     cdef const Totals* t = <const Totals*>job
     cdef char scratch[3][STRIP * 8]
     cdef Py_ssize_t i = start, count
-    cdef int size = itemsize(t.x.dtype)
+    cdef int dtype = t.x.dtype, size = itemsize(dtype)
     cdef const char* p
     cdef const char* q
     cdef double total = 0
@@ -90,14 +90,9 @@ cdef void totals_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
         if not t.y.layout.dense:
             gather(&scratch[1][0], t.y, i, count)
             q = &scratch[1][0]
-        if t.x.dtype == FLOAT32:
-            (<binary_f>t.loop.f32)(view1f(<float*>p, count), view1f(<float*>q, count),
-                                   view1f(<float*>&scratch[2][0], count))
-            total += sum_of[float](<const float*>&scratch[2][0], count)
-        else:
-            (<binary_d>t.loop.f64)(view1d(<double*>p, count), view1d(<double*>q, count),
-                                   view1d(<double*>&scratch[2][0], count))
-            total += sum_of[double](<const double*>&scratch[2][0], count)
+        (<binary_t>kernel_of(&t.loop.kernels, dtype))(vector(dtype, p, count), vector(dtype, q, count),
+                                                      vector(dtype, &scratch[2][0], count))
+        total += call_double(dtype, sum_of[float], sum_of[double], <void*>&scratch[2][0], count)
         i += count
     t.totals[start // t.part] = total
 

@@ -5,7 +5,8 @@ padded images of a convolution, whose patches are the same memory at shifted pla
 such tiles reach 230 GFLOP/s on an EPYC of 2024, where the same tiles reach 70 to 90 in OpenBLAS 0.3.31 of SciPy. With
 AVX2 they reach 117."""
 
-from cygrad.kernels.array cimport FLOAT32, itemsize
+from cygrad.kernels.array cimport itemsize
+from cygrad.kernels.by_dtype cimport call
 
 cdef extern from "cygrad/microproduct.h" nogil:
     void cg_multiply_f(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float* a, Py_ssize_t ai, const Step* steps,
@@ -23,8 +24,7 @@ cdef void multiply(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const ch
     """C (m, n) = A B, + C if `adds`. Element (i, k) of A is a[i * ai + steps[k].a], element (k, j) of B is
     b[steps[k].b + j]. Rows of B and C are read and written in whole vectors: up to one vector beyond column n - 1 must
     be memory of theirs, and is undefined in C afterwards."""
-    if dtype == FLOAT32: cg_multiply_f(m, n, k, <float*>a, ai, steps, <float*>b, <float*>c, ldc, adds)
-    else: cg_multiply_d(m, n, k, <double*>a, ai, steps, <double*>b, <double*>c, ldc, adds)
+    call(dtype, cg_multiply_f, cg_multiply_d, m, n, k, <void*>a, ai, steps, <void*>b, <void*>c, ldc, adds)
 
 
 cdef void multiply_lines(int dtype, Py_ssize_t m, Py_ssize_t n, const Lines* lines, const char* a, Py_ssize_t ai,
@@ -32,9 +32,8 @@ cdef void multiply_lines(int dtype, Py_ssize_t m, Py_ssize_t n, const Lines* lin
     """C (m, n) = the dots of the lines of A, which begin at a[i * ai], and those of B, which begin at b[places[j]], + C
     if `adds`. For long sums and few columns, which would fill the vectors of multiply() badly. Up to one vector beyond
     a row of B must be readable; its values are not used."""
-    if dtype == FLOAT32:
-        cg_multiply_lines_f(m, n, lines, <float*>a, ai, <float*>b, places, <float*>c, ldc, adds)
-    else: cg_multiply_lines_d(m, n, lines, <double*>a, ai, <double*>b, places, <double*>c, ldc, adds)
+    call(dtype, cg_multiply_lines_f, cg_multiply_lines_d, m, n, lines, <void*>a, ai, <void*>b, places, <void*>c, ldc,
+         adds)
 
 
 cdef void multiply_packed(const Product* p) noexcept nogil:

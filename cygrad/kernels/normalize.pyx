@@ -3,7 +3,8 @@ column."""
 
 from libc cimport math
 
-from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
+from cygrad.kernels.array cimport real
+from cygrad.kernels.by_dtype cimport call, element, matrix
 from cygrad.kernels.threads cimport parallel_for, threads_for
 from cygrad.kernels.lanes cimport LANES, WIDE, dot_of, mean_of, reduce_lanes, squares_of, total, two_sums
 
@@ -106,14 +107,10 @@ cdef void row_norm(int dtype, bint centred, Py_ssize_t rows, Py_ssize_t columns,
 cdef void rows_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const Rows* r = <const Rows*>job
     cdef Py_ssize_t m = stop - start, first = start * r.columns
-    if r.dtype == FLOAT32:
-        row_norm_[float](r.centred, view2f(<float*>r.x + first, m, r.columns), <float*>r.w, <float*>r.b, r.eps,
-                         <float*>r.rate + start if r.rate != NULL else NULL,
-                         view2f(<float*>r.y + first, m, r.columns))
-    else:
-        row_norm_[double](r.centred, view2d(<double*>r.x + first, m, r.columns), <double*>r.w, <double*>r.b, r.eps,
-                          <double*>r.rate + start if r.rate != NULL else NULL,
-                          view2d(<double*>r.y + first, m, r.columns))
+    call(r.dtype, row_norm_[float], row_norm_[double], r.centred,
+         matrix(r.dtype, element(r.dtype, r.x, first), m, r.columns), <void*>r.w, <void*>r.b, r.eps,
+         element(r.dtype, r.rate, start) if r.rate != NULL else NULL,
+         matrix(r.dtype, element(r.dtype, r.y, first), m, r.columns))
 
 
 cdef void row_norm_grad(int dtype, bint centred, Py_ssize_t rows, Py_ssize_t columns, const char* g, const char* x,
@@ -136,13 +133,8 @@ cdef void rows_grad_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept
     cdef const Rows* r = <const Rows*>job
     cdef Py_ssize_t m = stop - start, at = start * r.columns, first = start // r.part * 2 * r.columns
     cdef double* sums = r.sums + first if r.sums != NULL else NULL
-    if r.dtype == FLOAT32:
-        row_norm_grad_[float](r.centred, view2f(<float*>r.g + at, m, r.columns),
-                              view2f(<float*>r.x + at, m, r.columns), <float*>r.w, <float*>r.rate + start,
-                              <float*>r.dx + at if r.dx != NULL else NULL,
-                              <float*>r.partial + first if r.partial != NULL else NULL, sums)
-    else:
-        row_norm_grad_[double](r.centred, view2d(<double*>r.g + at, m, r.columns),
-                               view2d(<double*>r.x + at, m, r.columns), <double*>r.w, <double*>r.rate + start,
-                               <double*>r.dx + at if r.dx != NULL else NULL,
-                               <double*>r.partial + first if r.partial != NULL else NULL, sums)
+    call(r.dtype, row_norm_grad_[float], row_norm_grad_[double], r.centred,
+         matrix(r.dtype, element(r.dtype, r.g, at), m, r.columns),
+         matrix(r.dtype, element(r.dtype, r.x, at), m, r.columns), <void*>r.w, element(r.dtype, r.rate, start),
+         element(r.dtype, r.dx, at) if r.dx != NULL else NULL,
+         element(r.dtype, r.partial, first) if r.partial != NULL else NULL, sums)

@@ -6,7 +6,8 @@ An element of C is summed in the same order for any number of rows."""
 
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, real
+from cygrad.kernels.by_dtype cimport call, element
 from cygrad.kernels.microproduct cimport CG_VECTOR, Step, multiply
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
@@ -64,8 +65,7 @@ cdef void pack_panel(const Factors* p, const Cut* t, Py_ssize_t first, Py_ssize_
     """Terms first to first + n - 1 of panel j."""
     cdef Py_ssize_t column = j * t.width, columns = min(t.width, p.n - column)
     cdef const char* b = p.b + (first * p.b_term + column * p.b_column) * itemsize(p.dtype)
-    if p.dtype == FLOAT32: copy_panel[float](<const float*>b, p, n, columns, t.width, <float*>to)
-    else:                  copy_panel[double](<const double*>b, p, n, columns, t.width, <double*>to)
+    call(p.dtype, copy_panel[float], copy_panel[double], <void*>b, p, n, columns, t.width, <void*>to)
 
 
 cdef void copy_panel(const real* b, const Factors* p, Py_ssize_t n, Py_ssize_t columns, Py_ssize_t width,
@@ -120,9 +120,8 @@ cdef void multiply_edge(const Factors* p, const Cut* t, Py_ssize_t m, Py_ssize_t
         first = i * EDGE
         n = min(<Py_ssize_t>EDGE, m - first)
         multiply(p.dtype, n, columns, k, a + first * p.a_row * size, p.a_row, steps, packed, rows, t.width, False)
-        if p.dtype == FLOAT32:
-            store[float](<float*>rows, t.width, n, columns, <float*>c + first * p.ldc, p.ldc, adds)
-        else: store[double](<double*>rows, t.width, n, columns, <double*>c + first * p.ldc, p.ldc, adds)
+        call(p.dtype, store[float], store[double], <void*>&rows[0], t.width, n, columns,
+             element(p.dtype, c, first * p.ldc), p.ldc, adds)
 
 
 cdef void store(const real* rows, Py_ssize_t width, Py_ssize_t m, Py_ssize_t n, real* c, Py_ssize_t ldc,

@@ -3,8 +3,8 @@ them (the text of conv.pyx has the layout)."""
 
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real
-from cygrad.kernels.conv cimport Conv, Planes, X
+from cygrad.kernels.array cimport Array, itemsize, real
+from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.microproduct cimport CG_VECTOR, Step
 
 
@@ -42,8 +42,7 @@ cdef void pack_planes(const void* context, Py_ssize_t first, Py_ssize_t last, ch
     cdef const char* x
     for c in range(first, last):
         x = w.planes.data + (w.t.at[0] * w.planes.image + (w.channel + c) * w.planes.channel) * size
-        if w.v.dtype == FLOAT32: pack_plane[float](w, <const float*>x, <float*>to)
-        else: pack_plane[double](w, <const double*>x, <double*>to)
+        call(w.v.dtype, pack_plane[float], pack_plane[double], w, <void*>x, <void*>to)
         to += w.t.channel * size
     memset(to, 0, CG_VECTOR)
 

@@ -1,5 +1,5 @@
 from cygrad.kernels.array cimport Array
-from cygrad.kernels.conv cimport Planes
+from cygrad.kernels.planes cimport Planes
 
 cdef struct Pool:
     int dtype

@@ -4,7 +4,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, real
+from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.lanes cimport LANES, sum_of
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
@@ -229,7 +230,7 @@ cdef bint in_many(const Pool* p) noexcept nogil:
     """Whether an element of X may lie in so many windows that their sum in float32 would lose digits."""
     cdef double n = 1
     cdef int d
-    if p.dtype != FLOAT32: return False
+    if itemsize(p.dtype) > 4: return False
     for d in range(3):
         n *= <double>min(p.out[d], p.out[d] // p.size[d] + 2 if p.adaptive else
                          (p.dilation[d] * (p.kernel[d] - 1)) // p.stride[d] + 1)
@@ -348,10 +349,8 @@ cdef void planes_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
     for i in range(start, stop):
         x = (i // p.channels * p.x.image + i % p.channels * p.x.channel) * size
         y = (i // p.channels * p.y.image + i % p.channels * p.y.channel) * size
-        if p.dtype == FLOAT32:
-            plane[float](p, (<const Job*>job).what, <float*>(p.x.data + x), <float*>(p.y.data + y), i * each)
-        else:
-            plane[double](p, (<const Job*>job).what, <double*>(p.x.data + x), <double*>(p.y.data + y), i * each)
+        call(p.dtype, plane[float], plane[double], p, (<const Job*>job).what, <void*>(p.x.data + x),
+             <void*>(p.y.data + y), i * each)
 
 
 cdef void each_plane(const Pool* p, int what) noexcept nogil:

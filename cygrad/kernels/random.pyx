@@ -10,7 +10,8 @@ which may be drawn several times; for other draws they are 0."""
 from libc.math cimport M_PI, cos, log, nextafter, nextafterf, sin, sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from cygrad.kernels.array cimport FLOAT32, real, view1d, view1f
+from cygrad.kernels.array cimport itemsize, real
+from cygrad.kernels.by_dtype cimport call, element, vector
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
@@ -138,8 +139,8 @@ cdef void bernoulli_(uint64_t key, uint64_t first, double p, uint8_t* y, Py_ssiz
 
 
 cdef inline int per_block(int law, int dtype) noexcept nogil:
-    """Numbers per block."""
-    return 4 if law == UNIFORM and dtype == FLOAT32 else 2
+    """Numbers per block, which has 16 bytes of random bits."""
+    return 16 // itemsize(dtype) if law == UNIFORM else 2
 
 
 cdef Py_ssize_t blocks_of(int law, int dtype, Py_ssize_t n) noexcept nogil:
@@ -159,13 +160,11 @@ cdef void sample_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
     cdef Sample* s = <Sample*>job
     cdef uint64_t first = s.counter + <uint64_t>start // per_block(s.law, s.dtype)
     cdef Py_ssize_t n = stop - start
+    cdef void* y = element(s.dtype, s.y, start)
     if s.law == BERNOULLI: bernoulli_(s.key, first, s.a, <uint8_t*>s.y + start, n)
-    elif s.dtype == FLOAT32:
-        if s.law == UNIFORM: uniform_[float](s.key, first, s.a, s.b, s.c, view1f(<float*>s.y + start, n))
-        else:                normal_[float](s.key, first, s.a, s.b, view1f(<float*>s.y + start, n))
-    else:
-        if s.law == UNIFORM: uniform_[double](s.key, first, s.a, s.b, s.c, view1d(<double*>s.y + start, n))
-        else:                normal_[double](s.key, first, s.a, s.b, view1d(<double*>s.y + start, n))
+    elif s.law == UNIFORM:
+        call(s.dtype, uniform_[float], uniform_[double], s.key, first, s.a, s.b, s.c, vector(s.dtype, y, n))
+    else: call(s.dtype, normal_[float], normal_[double], s.key, first, s.a, s.b, vector(s.dtype, y, n))
 
 
 cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, double b, double c, Py_ssize_t n,
@@ -271,10 +270,8 @@ cdef void dropout_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept n
     cdef uint64_t dropped = <uint64_t>(d.p * 4294967296.0), first = d.counter + <uint64_t>start // 4
     cdef double scale = 1 / (1 - d.p) if d.p < 1 else 0
     cdef Py_ssize_t n = stop - start
-    if d.dtype == FLOAT32:
-        dropout_[float](d.key, first, dropped, scale, view1f(<float*>d.x + start, n), view1f(<float*>d.y + start, n))
-    else:
-        dropout_[double](d.key, first, dropped, scale, view1d(<double*>d.x + start, n), view1d(<double*>d.y + start, n))
+    call(d.dtype, dropout_[float], dropout_[double], d.key, first, dropped, scale,
+         vector(d.dtype, element(d.dtype, d.x, start), n), vector(d.dtype, element(d.dtype, d.y, start), n))
 
 
 cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t n, const char* x,

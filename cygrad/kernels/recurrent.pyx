@@ -10,8 +10,9 @@ A sequence that has ended, or in reverse not begun, keeps its state; its outputs
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, real
 from cygrad.kernels.blas cimport begin_products, end_products, product
+from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.mathematics cimport logistic, tanh
 from cygrad.kernels.panels cimport Factors, multiply_rows, multiply_shared, pack, packed_bytes
@@ -161,8 +162,7 @@ cdef void run_steps(const Steps* s, Py_ssize_t b0, Py_ssize_t b1, real* bias) no
 
 cdef void some_sequences(void* job, Py_ssize_t b0, Py_ssize_t b1) noexcept nogil:
     cdef const Steps* s = <const Steps*>job
-    if s.r.dtype == FLOAT32: run_steps[float](s, b0, b1, <float*>s.bias)
-    else:                    run_steps[double](s, b0, b1, <double*>s.bias)
+    call(s.r.dtype, run_steps[float], run_steps[double], s, b0, b1, <void*>s.bias)
 
 
 cdef void add_biases(const Recurrence* r, real* out) noexcept nogil:
@@ -195,8 +195,7 @@ cdef int recur(Recurrence* r) except -1 nogil:
     s.r, s.bias, s.products, s.gates = r, free, free + rows * size, r.gates
     free += rows * size
     w = Factors(r.dtype, rows, r.width, NULL, r.width, 1, r.w_ih, 1, r.width, NULL, NULL, k, False)
-    if r.dtype == FLOAT32: add_biases[float](r, <float*>s.bias)
-    else:                  add_biases[double](r, <double*>s.bias)
+    call(r.dtype, add_biases[float], add_biases[double], r, <void*>s.bias)
     if r.kind == GRU: free += r.batch * 3 * n * size
     if r.gates == NULL:
         s.gates = free
@@ -341,8 +340,7 @@ cdef void run_back(const Back* s, Py_ssize_t b0, Py_ssize_t b1, real* dh) noexce
 
 cdef void some_back(void* job, Py_ssize_t b0, Py_ssize_t b1) noexcept nogil:
     cdef const Back* s = <const Back*>job
-    if s.r.dtype == FLOAT32: run_back[float](s, b0, b1, <float*>s.r.workspace)
-    else:                    run_back[double](s, b0, b1, <double*>s.r.workspace)
+    call(s.r.dtype, run_back[float], run_back[double], s, b0, b1, <void*>s.r.workspace)
 
 
 cdef int recur_back(Recurrence* r) except -1 nogil:

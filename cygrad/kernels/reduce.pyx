@@ -17,7 +17,8 @@ from libc.stdlib cimport llabs
 from libc.string cimport memmove
 
 from cygrad.kernels cimport folds
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, real
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, real
+from cygrad.kernels.by_dtype cimport call, put_number
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.lanes cimport BLOCK
 from cygrad.kernels.threads cimport parallel_for, threads_for
@@ -45,7 +46,7 @@ cdef struct Walk:
     const char* x
     const char* by
     char* y
-    bint is_f32             # float32, not float64
+    int dtype
     bint along              # the inner dimension is reduced and `line` has the results; if not, the reverse
     Dimension inner         # the innermost dimension
     Dimension rows          # the next dimension of the other kind
@@ -302,8 +303,7 @@ cdef void tiles_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
     cdef const Walk* w = <const Walk*>job
     cdef Py_ssize_t i
     for i in range(start, stop):
-        if w.is_f32: fold_tile[float](w, <float*>w.x, <float*>w.by, <float*>w.y, i, 0, 1, NULL)
-        else:        fold_tile[double](w, <double*>w.x, <double*>w.by, <double*>w.y, i, 0, 1, NULL)
+        call(w.dtype, fold_tile[float], fold_tile[double], w, <void*>w.x, <void*>w.by, <void*>w.y, i, 0, 1, NULL)
 
 
 cdef void parts_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -311,12 +311,8 @@ cdef void parts_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
     cdef const Walk* w = p.walk
     cdef Py_ssize_t i
     for i in range(start, stop):
-        if w.is_f32:
-            fold_tile[float](w, <float*>w.x, <float*>w.by, <float*>w.y, p.tile, <int>i, p.parts,
-                             p.results + i * p.width)
-        else:
-            fold_tile[double](w, <double*>w.x, <double*>w.by, <double*>w.y, p.tile, <int>i, p.parts,
-                              p.results + i * p.width)
+        call(w.dtype, fold_tile[float], fold_tile[double], w, <void*>w.x, <void*>w.by, <void*>w.y, p.tile, <int>i,
+             p.parts, p.results + i * p.width)
 
 
 cdef void fold_parts(const Walk* w, Py_ssize_t tile, int parts, int threads) noexcept nogil:
@@ -329,9 +325,7 @@ cdef void fold_parts(const Walk* w, Py_ssize_t tile, int parts, int threads) noe
     job = Parts(w, tile, at.m, parts, &results[0])
     parallel_for(parts_range, &job, parts, 1, threads)
     join(w, results, parts, at.m, results)
-    for i in range(at.m):
-        if w.is_f32: (<float*>w.y)[at.y + i * w.line.y] = <float>results[i]
-        else:        (<double*>w.y)[at.y + i * w.line.y] = results[i]
+    for i in range(at.m): put_number(w.dtype, w.y, at.y + i * w.line.y, results[i])
 
 
 cdef void walk(Walk* w, Py_ssize_t size) noexcept nogil:
@@ -405,8 +399,7 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
     if lx.size == 0:
         for d in range(lx.ndim):
             if ly.strides[d] != 0: kept *= lx.shape[d]
-        if y.dtype == FLOAT32: fill(<float*>y.data, kept, <float>fold.start)
-        else:                  fill(<double*>y.data, kept, fold.start)
+        call(y.dtype, fill[float], fill[double], <void*>y.data, kept, fold.start)
         return 0
     for d in range(lx.ndim):                        # sort the dimensions by their strides in x,
         if lx.shape[d] == 1: continue               # the largest first
@@ -427,7 +420,7 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
         else:
             k += 1
         order[k] = dim
-    w.fold, w.x, w.by, w.y, w.is_f32 = fold, x.data, by.data if by != NULL else NULL, y.data, x.dtype == FLOAT32
+    w.fold, w.x, w.by, w.y, w.dtype = fold, x.data, by.data if by != NULL else NULL, y.data, x.dtype
     w.inner, w.rows, w.along = order[k], Dimension(1, 0, 0, 0), order[k].y == 0
     w.kept = w.reduced = w.outer = 0
     w.short = 1

@@ -6,7 +6,8 @@ to one row first, whose elements are then added; the transpose does the same in 
 from libc.math cimport floor, floorf
 from libc.string cimport memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, real
+from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.threads cimport threads_for
 from cygrad.kernels.tiles cimport each_item
 
@@ -85,8 +86,7 @@ cdef void plane(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
     cdef Py_ssize_t size = itemsize(r.dtype)
     cdef char* x = r.x.data + (i // r.channels * r.x.image + i % r.channels * r.x.channel) * size
     cdef char* y = r.y.data + (i // r.channels * r.y.image + i % r.channels * r.y.channel) * size
-    if r.dtype == FLOAT32: rows[float](j, <float*>x, <float*>y, <float*>workspace)
-    else: rows[double](j, <double*>x, <double*>y, <double*>workspace)
+    call(r.dtype, rows[float], rows[double], j, <void*>x, <void*>y, <void*>workspace)
 
 
 cdef void rows(const Job* j, real* x, real* y, real* row) noexcept nogil:

@@ -1,10 +1,10 @@
+from cygrad.kernels.array cimport itemsize
+from cygrad.kernels.by_dtype cimport Kernels
 from cygrad.kernels.threads cimport range_t
 
-cdef struct RowLoop:        # a kernel in both precisions
-    void* f32
-    void* f64
-    void* across_f32        # the same on the columns of a tile, where the axis is not the last
-    void* across_f64
+cdef struct RowLoop:
+    Kernels along           # on rows
+    Kernels across          # the same on the columns of a tile, where the axis is not the last
     int operands
     bint narrow             # the result has one element for each row or column
 
@@ -25,6 +25,10 @@ cdef enum:
     MIN_COLUMNS = 16        # columns that fill a vector; for fewer, the caller transposes columns to rows
 
 cdef RowLoop OTHERS         # y_ij = the product of all x_ik but x_ij
+
+cdef inline int exponential_cost(int dtype) noexcept nogil:
+    """The plain elements that take as long as one exponential."""
+    return 2 if itemsize(dtype) <= 4 else 16
 
 cdef void share_rows(range_t f, Rows* job, Py_ssize_t rows) noexcept nogil
 cdef void each_row(const RowLoop* loop, int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x,

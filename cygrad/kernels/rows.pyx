@@ -4,22 +4,21 @@ products of rows, and the products of all other elements.
 The array has the shape (outer, n, inner), where n is the size of the axis. If inner is 1, the kernel runs on rows;
 otherwise it runs on columns, a tile of them at a time."""
 
-from cygrad.kernels.array cimport FLOAT32, real, steps2d, steps2f, view2d, view2f
+from cygrad.kernels.array cimport real
+from cygrad.kernels.by_dtype cimport Kernels, call, element, kernel_of, matrix, reals, steps
 from cygrad.kernels.threads cimport parallel_for, range_t, threads_for
 from cygrad.kernels.lanes cimport dot_of
 
 cdef enum:
     NARROW = 64             # columns of a tile where wider tiles would leave threads without work
 
-ctypedef void (*two_f)(float[:, ::1], float[:, ::1]) noexcept nogil
-ctypedef void (*two_d)(double[:, ::1], double[:, ::1]) noexcept nogil
-ctypedef void (*three_f)(float[:, ::1], float[:, ::1], float[:, ::1]) noexcept nogil
-ctypedef void (*three_d)(double[:, ::1], double[:, ::1], double[:, ::1]) noexcept nogil
+ctypedef void (*two_t)(char[:, ::1], char[:, ::1]) noexcept nogil
+ctypedef void (*three_t)(char[:, ::1], char[:, ::1], char[:, ::1]) noexcept nogil
 
 
 cdef void share_rows(range_t f, Rows* job, Py_ssize_t rows) noexcept nogil:
-    """Distribute rows among threads. An exponential costs as much as 2 plain elements in float32, 16 in float64."""
-    cdef int t = threads_for((2 if job.dtype == FLOAT32 else 16) * rows * job.columns)
+    """Distribute rows among threads."""
+    cdef int t = threads_for(exponential_cost(job.dtype) * rows * job.columns)
     parallel_for(f, job, rows, rows if t == 1 else (rows + 4 * t - 1) // (4 * t), t)
 
 
@@ -38,7 +37,7 @@ cdef void share_outer(Rows* job, Py_ssize_t outer) noexcept nogil:
     if job.inner == 1:
         share_rows(some_rows, job, outer)
         return
-    t = threads_for((2 if job.dtype == FLOAT32 else 16) * outer * job.columns * job.inner)
+    t = threads_for(exponential_cost(job.dtype) * outer * job.columns * job.inner)
     if outer * job.inner < t * TILE: job.tile = NARROW
     tiles = outer * ((job.inner + job.tile - 1) // job.tile)
     parallel_for(some_tiles, job, tiles, tiles if t == 1 else (tiles + 4 * t - 1) // (4 * t), t)
@@ -47,7 +46,7 @@ cdef void share_outer(Rows* job, Py_ssize_t outer) noexcept nogil:
 cdef void some_rows(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef const Rows* r = <const Rows*>job
     cdef Py_ssize_t n = r.columns, width = 1 if r.loop.narrow else n
-    call(r, r.loop.f32, r.loop.f64, a * n, b - a, n, n, a * width, b - a)
+    run(r, &r.loop.along, a * n, b - a, n, n, a * width, b - a)
 
 
 cdef void some_tiles(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
@@ -55,30 +54,24 @@ cdef void some_tiles(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef Py_ssize_t tiles = (r.inner + r.tile - 1) // r.tile, n = r.columns, rows = 1 if r.loop.narrow else n, i, at
     for i in range(a, b):
         at = i % tiles * r.tile
-        call(r, r.loop.across_f32, r.loop.across_f64, i // tiles * n * r.inner + at, n,
-             min(r.tile, r.inner - at), r.inner, i // tiles * rows * r.inner + at, rows)
+        run(r, &r.loop.across, i // tiles * n * r.inner + at, n,
+            min(r.tile, r.inner - at), r.inner, i // tiles * rows * r.inner + at, rows)
 
 
-cdef inline void call(const Rows* r, void* f32, void* f64, Py_ssize_t at, Py_ssize_t rows, Py_ssize_t columns,
-                      Py_ssize_t step, Py_ssize_t z_at, Py_ssize_t z_rows) noexcept nogil:
+cdef inline void run(const Rows* r, const Kernels* kernels, Py_ssize_t at, Py_ssize_t rows, Py_ssize_t columns,
+                     Py_ssize_t step, Py_ssize_t z_at, Py_ssize_t z_rows) noexcept nogil:
     """Call one kernel on matrices that start at element `at` of x and y and at element `z_at` of z. The rows of x and y
     are `step` elements apart."""
     cdef Py_ssize_t wide = columns, z_step = step
+    cdef void* f = kernel_of(kernels, r.dtype)
     if r.loop.narrow and r.inner == 1: wide = z_step = 1
-    if r.loop.operands == 2 and r.dtype == FLOAT32:
-        (<two_f>f32)(steps2f(<float*>r.x + at, rows, columns, step),
-                     steps2f(<float*>r.z + z_at, z_rows, wide, z_step))
-    elif r.loop.operands == 2:
-        (<two_d>f64)(steps2d(<double*>r.x + at, rows, columns, step),
-                     steps2d(<double*>r.z + z_at, z_rows, wide, z_step))
-    elif r.dtype == FLOAT32:
-        (<three_f>f32)(steps2f(<float*>r.x + at, rows, columns, step),
-                       steps2f(<float*>r.y + at, rows, columns, step),
-                       steps2f(<float*>r.z + z_at, z_rows, wide, z_step))
+    if r.loop.operands == 2:
+        (<two_t>f)(steps(r.dtype, element(r.dtype, r.x, at), rows, columns, step),
+                   steps(r.dtype, element(r.dtype, r.z, z_at), z_rows, wide, z_step))
     else:
-        (<three_d>f64)(steps2d(<double*>r.x + at, rows, columns, step),
-                       steps2d(<double*>r.y + at, rows, columns, step),
-                       steps2d(<double*>r.z + z_at, z_rows, wide, z_step))
+        (<three_t>f)(steps(r.dtype, element(r.dtype, r.x, at), rows, columns, step),
+                     steps(r.dtype, element(r.dtype, r.y, at), rows, columns, step),
+                     steps(r.dtype, element(r.dtype, r.z, z_at), z_rows, wide, z_step))
 
 
 # ---- dot products ----------------------------------------------------------------------------------------------------
@@ -91,10 +84,7 @@ cdef void dots_(real[:, ::1] x, real[:, ::1] y, real* z) noexcept nogil:
 
 
 cdef void dots(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, const char* y, char* z) noexcept nogil:
-    if dtype == FLOAT32:
-        dots_[float](view2f(<float*>x, rows, columns), view2f(<float*>y, rows, columns), <float*>z)
-    else:
-        dots_[double](view2d(<double*>x, rows, columns), view2d(<double*>y, rows, columns), <double*>z)
+    call(dtype, dots_[float], dots_[double], matrix(dtype, x, rows, columns), matrix(dtype, y, rows, columns), <void*>z)
 
 
 # ---- products of all others ------------------------------------------------------------------------------------------
@@ -137,5 +127,5 @@ cdef void products_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
             product[j] *= x[k, j]
 
 
-cdef RowLoop OTHERS = RowLoop(<void*>products[float], <void*>products[double],
-                              <void*>products_across[float], <void*>products_across[double], 2, False)
+cdef RowLoop OTHERS = RowLoop(reals(<void*>products[float], <void*>products[double]),
+                              reals(<void*>products_across[float], <void*>products_across[double]), 2, False)

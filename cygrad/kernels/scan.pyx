@@ -5,9 +5,8 @@ contiguous. Otherwise the inner loop runs over the `inner` elements at one index
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, integer, real, view2d, view2f,
-)
+from cygrad.kernels.array cimport BOOL, integer, real
+from cygrad.kernels.by_dtype cimport call, call_numeric, element, matrix
 from cygrad.kernels.lanes cimport WIDE, minmax_of
 
 cdef enum:
@@ -165,17 +164,18 @@ cdef Py_ssize_t first_minmax(bint is_min, const real* x, Py_ssize_t n) noexcept 
     return i if i < n else 0
 
 
-cdef void arg_(real[:, ::1] x, int64_t* y, bint is_min) noexcept nogil:
+cdef void arg_reals(const real* x, Py_ssize_t n, Py_ssize_t inner, int64_t* y, bint _is_bool,
+                    bint is_min) noexcept nogil:
     """y_j = the first k where x_kj is NaN or, if there is no NaN, the maximum over k (is_min: minimum)."""
-    cdef Py_ssize_t n = x.shape[0], inner = x.shape[1], k, j
+    cdef Py_ssize_t k, j
     cdef real best, v
     if inner == 1:
-        y[0] = first_minmax[real](True, &x[0, 0], n) if is_min else first_minmax[real](False, &x[0, 0], n)
+        y[0] = first_minmax[real](True, x, n) if is_min else first_minmax[real](False, x, n)
         return
     for j in range(inner): y[j] = 0
     for k in range(1, n):
         for j in range(inner):
-            best, v = x[y[j], j], x[k, j]
+            best, v = x[y[j] * inner + j], x[k * inner + j]
             if ((v < best) if is_min else (v > best)) or (v != v and best == best): y[j] = k
 
 
@@ -209,34 +209,25 @@ cdef void cumsum(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, co
                  bint reverse) noexcept nogil:
     cdef Py_ssize_t i, step = n * inner
     for i in range(outer):
-        if dtype == FLOAT32:
-            cumsum_[float](view2f(<float*>x + i * step, n, inner), view2f(<float*>y + i * step, n, inner), reverse)
-        else:
-            cumsum_[double](view2d(<double*>x + i * step, n, inner), view2d(<double*>y + i * step, n, inner), reverse)
+        call(dtype, cumsum_[float], cumsum_[double], matrix(dtype, element(dtype, x, i * step), n, inner),
+             matrix(dtype, element(dtype, y, i * step), n, inner), reverse)
 
 
 cdef void arg(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, int64_t* y,
               bint is_min) noexcept nogil:
     cdef Py_ssize_t i, step = n * inner
     for i in range(outer):
-        if dtype == FLOAT32:   arg_[float](view2f(<float*>x + i * step, n, inner), y + i * inner, is_min)
-        elif dtype == FLOAT64: arg_[double](view2d(<double*>x + i * step, n, inner), y + i * inner, is_min)
-        elif dtype == BOOL:    arg_integers(<const uint8_t*>x + i * step, n, inner, y + i * inner, True, is_min)
-        elif dtype == INT8:    arg_integers(<const int8_t*>x + i * step, n, inner, y + i * inner, False, is_min)
-        elif dtype == INT16:   arg_integers(<const int16_t*>x + i * step, n, inner, y + i * inner, False, is_min)
-        elif dtype == INT32:   arg_integers(<const int32_t*>x + i * step, n, inner, y + i * inner, False, is_min)
-        elif dtype == INT64:   arg_integers(<const int64_t*>x + i * step, n, inner, y + i * inner, False, is_min)
-        elif dtype == UINT8:   arg_integers(<const uint8_t*>x + i * step, n, inner, y + i * inner, False, is_min)
-        elif dtype == UINT16:  arg_integers(<const uint16_t*>x + i * step, n, inner, y + i * inner, False, is_min)
-        elif dtype == UINT32:  arg_integers(<const uint32_t*>x + i * step, n, inner, y + i * inner, False, is_min)
-        else:                  arg_integers(<const uint64_t*>x + i * step, n, inner, y + i * inner, False, is_min)
+        call_numeric(dtype, arg_integers[int8_t], arg_integers[int16_t], arg_integers[int32_t], arg_integers[int64_t],
+                     arg_integers[uint8_t], arg_integers[uint16_t], arg_integers[uint32_t], arg_integers[uint64_t],
+                     arg_reals[float], arg_reals[double], element(dtype, x, i * step), n, inner, y + i * inner,
+                     dtype == BOOL, is_min)
 
 
 cdef void cumprod(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, char* y) noexcept nogil:
     cdef Py_ssize_t i, step = n * inner
     for i in range(outer):
-        if dtype == FLOAT32: cumprod_[float](<const float*>x + i * step, n, inner, <float*>y + i * step)
-        else:                cumprod_[double](<const double*>x + i * step, n, inner, <double*>y + i * step)
+        call(dtype, cumprod_[float], cumprod_[double], element(dtype, x, i * step), n, inner,
+             element(dtype, y, i * step))
 
 
 cdef Py_ssize_t cumprod_room(Py_ssize_t n, Py_ssize_t inner) noexcept nogil:
@@ -246,29 +237,19 @@ cdef Py_ssize_t cumprod_room(Py_ssize_t n, Py_ssize_t inner) noexcept nogil:
 
 cdef void cumprod_grad(int dtype, Py_ssize_t n, Py_ssize_t inner, const char* g, const char* x, char* dx,
                        char* scratch) noexcept nogil:
-    if dtype == FLOAT32:
-        cumprod_grad_[float](<const float*>g, <const float*>x, n, inner, <float*>dx, <double*>scratch)
-    else:
-        cumprod_grad_[double](<const double*>g, <const double*>x, n, inner, <double*>dx, <double*>scratch)
+    call(dtype, cumprod_grad_[float], cumprod_grad_[double], <void*>g, <void*>x, n, inner, <void*>dx, <void*>scratch)
 
 
 cdef void recurrence(int dtype, Py_ssize_t n, Py_ssize_t inner, const char* x, const char* a, char* y,
                      bint reverse) noexcept nogil:
-    if dtype == FLOAT32: recurrence_[float](<const float*>x, <const float*>a, n, inner, <float*>y, reverse)
-    else:                recurrence_[double](<const double*>x, <const double*>a, n, inner, <double*>y, reverse)
+    call(dtype, recurrence_[float], recurrence_[double], <void*>x, <void*>a, n, inner, <void*>y, reverse)
 
 
 cdef void extreme_places(int dtype, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, const char* x, int64_t* y,
                          bint is_min) noexcept nogil:
     cdef Py_ssize_t i, step = n * inner
     for i in range(outer):
-        if dtype == FLOAT32:   extreme_places_(<const float*>x + i * step, n, inner, y + i * step, is_min)
-        elif dtype == FLOAT64: extreme_places_(<const double*>x + i * step, n, inner, y + i * step, is_min)
-        elif dtype == INT8:    extreme_places_(<const int8_t*>x + i * step, n, inner, y + i * step, is_min)
-        elif dtype == INT16:   extreme_places_(<const int16_t*>x + i * step, n, inner, y + i * step, is_min)
-        elif dtype == INT32:   extreme_places_(<const int32_t*>x + i * step, n, inner, y + i * step, is_min)
-        elif dtype == INT64:   extreme_places_(<const int64_t*>x + i * step, n, inner, y + i * step, is_min)
-        elif dtype == UINT16:  extreme_places_(<const uint16_t*>x + i * step, n, inner, y + i * step, is_min)
-        elif dtype == UINT32:  extreme_places_(<const uint32_t*>x + i * step, n, inner, y + i * step, is_min)
-        elif dtype == UINT8:   extreme_places_(<const uint8_t*>x + i * step, n, inner, y + i * step, is_min)
-        else:                  extreme_places_(<const uint64_t*>x + i * step, n, inner, y + i * step, is_min)
+        call_numeric(dtype, extreme_places_[int8_t], extreme_places_[int16_t], extreme_places_[int32_t],
+                     extreme_places_[int64_t], extreme_places_[uint8_t], extreme_places_[uint16_t],
+                     extreme_places_[uint32_t], extreme_places_[uint64_t], extreme_places_[float],
+                     extreme_places_[double], element(dtype, x, i * step), n, inner, y + i * step, is_min)

@@ -2,9 +2,8 @@
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from cygrad.kernels.array cimport (
-    FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, Array,
-)
+from cygrad.kernels.array cimport Array
+from cygrad.kernels.by_dtype cimport call_numeric
 from cygrad.kernels.driver cimport STRIP, strip_of
 
 ctypedef fused number:
@@ -47,14 +46,7 @@ cdef void search(int dtype, const char* a, Py_ssize_t n, const Array* v, bint ri
     while start < v.layout.size:
         count = min(v.layout.size - start, <Py_ssize_t>STRIP)
         p = strip_of(v, start, count, scratch)
-        if dtype == FLOAT32:   search_(<const float*>a, n, <const float*>p, count, right, y + start)
-        elif dtype == FLOAT64: search_(<const double*>a, n, <const double*>p, count, right, y + start)
-        elif dtype == INT8:    search_(<const int8_t*>a, n, <const int8_t*>p, count, right, y + start)
-        elif dtype == INT16:   search_(<const int16_t*>a, n, <const int16_t*>p, count, right, y + start)
-        elif dtype == INT32:   search_(<const int32_t*>a, n, <const int32_t*>p, count, right, y + start)
-        elif dtype == INT64:   search_(<const int64_t*>a, n, <const int64_t*>p, count, right, y + start)
-        elif dtype == UINT8:   search_(<const uint8_t*>a, n, <const uint8_t*>p, count, right, y + start)
-        elif dtype == UINT16:  search_(<const uint16_t*>a, n, <const uint16_t*>p, count, right, y + start)
-        elif dtype == UINT32:  search_(<const uint32_t*>a, n, <const uint32_t*>p, count, right, y + start)
-        else:                  search_(<const uint64_t*>a, n, <const uint64_t*>p, count, right, y + start)
+        call_numeric(dtype, search_[int8_t], search_[int16_t], search_[int32_t], search_[int64_t], search_[uint8_t],
+                     search_[uint16_t], search_[uint32_t], search_[uint64_t], search_[float], search_[double],
+                     <void*>a, n, <void*>p, count, right, y + start)
         start += count

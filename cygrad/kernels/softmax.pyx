@@ -3,7 +3,8 @@
 Each row or column is shifted by its maximum, so no exponential overflows. kernels/rows.pyx runs the kernels; the result
 may be the operand where it has its shape."""
 
-from cygrad.kernels.array cimport FLOAT32, real, view2d, view2f
+from cygrad.kernels.array cimport real
+from cygrad.kernels.by_dtype cimport call, element, matrix, reals
 from cygrad.kernels.lanes cimport NEAR, PLAIN, PRODUCT, Term, dot_of, max_of, sum_of, sum_terms, term
 from cygrad.kernels.mathematics cimport down, exp, exp_up, log
 from cygrad.kernels.rows cimport MIN_COLUMNS, TILE, RowLoop, Rows, share_rows
@@ -198,17 +199,19 @@ cdef void softmax_grad_across(real[:, ::1] g, real[:, ::1] y, real[:, ::1] dx) n
         for i in range(y.shape[1]): dx[k, i] = y[k, i] * (g[k, i] - mean[i])
 
 
-cdef RowLoop LOG_SOFTMAX = RowLoop(<void*>log_softmax[float], <void*>log_softmax[double],
-                                   <void*>log_softmax_across[float], <void*>log_softmax_across[double], 2, False)
-cdef RowLoop LOG_SOFTMAX_GRAD = RowLoop(<void*>log_softmax_grad[float], <void*>log_softmax_grad[double],
-                                        <void*>log_softmax_grad_across[float], <void*>log_softmax_grad_across[double],
-                                        3, False)
-cdef RowLoop SOFTMAX = RowLoop(<void*>softmax[float], <void*>softmax[double],
-                               <void*>softmax_across[float], <void*>softmax_across[double], 2, False)
-cdef RowLoop SOFTMAX_GRAD = RowLoop(<void*>softmax_grad[float], <void*>softmax_grad[double],
-                                    <void*>softmax_grad_across[float], <void*>softmax_grad_across[double], 3, False)
-cdef RowLoop LOGSUMEXP = RowLoop(<void*>logsumexp[float], <void*>logsumexp[double],
-                                 <void*>logsumexp_across[float], <void*>logsumexp_across[double], 2, True)
+cdef RowLoop LOG_SOFTMAX = RowLoop(reals(<void*>log_softmax[float], <void*>log_softmax[double]),
+                                   reals(<void*>log_softmax_across[float], <void*>log_softmax_across[double]),
+                                   2, False)
+cdef RowLoop LOG_SOFTMAX_GRAD = RowLoop(reals(<void*>log_softmax_grad[float], <void*>log_softmax_grad[double]),
+                                        reals(<void*>log_softmax_grad_across[float],
+                                              <void*>log_softmax_grad_across[double]), 3, False)
+cdef RowLoop SOFTMAX = RowLoop(reals(<void*>softmax[float], <void*>softmax[double]),
+                               reals(<void*>softmax_across[float], <void*>softmax_across[double]), 2, False)
+cdef RowLoop SOFTMAX_GRAD = RowLoop(reals(<void*>softmax_grad[float], <void*>softmax_grad[double]),
+                                    reals(<void*>softmax_grad_across[float], <void*>softmax_grad_across[double]),
+                                    3, False)
+cdef RowLoop LOGSUMEXP = RowLoop(reals(<void*>logsumexp[float], <void*>logsumexp[double]),
+                                 reals(<void*>logsumexp_across[float], <void*>logsumexp_across[double]), 2, True)
 
 
 # ---- the gradient of logsumexp ---------------------------------------------------------------------------------------
@@ -222,9 +225,6 @@ cdef void logsumexp_grad(int dtype, Py_ssize_t rows, Py_ssize_t columns, const c
 cdef void some_logsumexp_grad(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef const Rows* r = <const Rows*>job
     cdef Py_ssize_t step = a * r.columns
-    if r.dtype == FLOAT32:
-        logsumexp_grad_[float](<float*>r.g + a * r.g_step, r.g_step, view2f(<float*>r.x + step, b - a, r.columns),
-                               <float*>r.y + a, view2f(<float*>r.z + step, b - a, r.columns))
-    else:
-        logsumexp_grad_[double](<double*>r.g + a * r.g_step, r.g_step, view2d(<double*>r.x + step, b - a, r.columns),
-                                <double*>r.y + a, view2d(<double*>r.z + step, b - a, r.columns))
+    call(r.dtype, logsumexp_grad_[float], logsumexp_grad_[double], element(r.dtype, r.g, a * r.g_step), r.g_step,
+         matrix(r.dtype, element(r.dtype, r.x, step), b - a, r.columns), element(r.dtype, r.y, a),
+         matrix(r.dtype, element(r.dtype, r.z, step), b - a, r.columns))

@@ -10,10 +10,8 @@ it counted have changed, and leaves the row to merging."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT8, UINT16, UINT32, Array, Layout, integer,
-    itemsize, real,
-)
+from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, UINT16, UINT8, Array, Layout, integer, itemsize, real
+from cygrad.kernels.by_dtype cimport call, call_numeric
 
 cdef enum:
     RUN = 16                # elements of a run that is sorted by insertion
@@ -93,12 +91,8 @@ cdef void topk(const Array* x, int axis, bint largest, const Array* y) noexcept 
     if m.size == 0: return
     for d in range(l.ndim): index[d] = 0
     for _i in range(m.size // k):
-        if x.dtype == FLOAT32:
-            topk_row(<const float*>x.data + from_x, n, l.strides[axis], <int64_t*>y.data + to_y, k, m.strides[axis],
-                     largest)
-        else:
-            topk_row(<const double*>x.data + from_x, n, l.strides[axis], <int64_t*>y.data + to_y, k, m.strides[axis],
-                     largest)
+        call(x.dtype, topk_row[float], topk_row[double], <void*>(x.data + from_x * itemsize(x.dtype)), n,
+             l.strides[axis], <int64_t*>y.data + to_y, k, m.strides[axis], largest)
         next_row(l, m, axis, index, &from_x, &to_y)
 
 
@@ -254,17 +248,9 @@ cdef inline void order_(const element* x, Py_ssize_t n, place* a, place* b, uint
 cdef void order_row(const char* x, int dtype, Py_ssize_t n, place* a, place* b, bint descending) noexcept nogil:
     """a = the sorted indices of the n elements at x; b is scratch of the same size. Bools must be 0 or 1."""
     cdef uint64_t flip = (~<uint64_t>0 >> (64 - 8 * itemsize(dtype))) if descending else 0
-    if dtype == FLOAT32:   order_(<const float*>x, n, a, b, flip)
-    elif dtype == FLOAT64: order_(<const double*>x, n, a, b, flip)
-    elif dtype == BOOL:    order_(<const uint8_t*>x, n, a, b, flip)
-    elif dtype == INT8:    order_(<const int8_t*>x, n, a, b, flip)
-    elif dtype == INT16:   order_(<const int16_t*>x, n, a, b, flip)
-    elif dtype == INT32:   order_(<const int32_t*>x, n, a, b, flip)
-    elif dtype == INT64:   order_(<const int64_t*>x, n, a, b, flip)
-    elif dtype == UINT8:   order_(<const uint8_t*>x, n, a, b, flip)
-    elif dtype == UINT16:  order_(<const uint16_t*>x, n, a, b, flip)
-    elif dtype == UINT32:  order_(<const uint32_t*>x, n, a, b, flip)
-    else:                  order_(<const uint64_t*>x, n, a, b, flip)
+    call_numeric(dtype, order_[int8_t, place], order_[int16_t, place], order_[int32_t, place], order_[int64_t, place],
+                 order_[uint8_t, place], order_[uint16_t, place], order_[uint32_t, place], order_[uint64_t, place],
+                 order_[float, place], order_[double, place], <void*>x, n, a, b, flip)
 
 
 cdef void collect(const char* x, Py_ssize_t step, int dtype, Py_ssize_t n, char* row) noexcept nogil:

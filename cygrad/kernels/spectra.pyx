@@ -4,11 +4,12 @@ least squares, cofactors. kernels/lapack.pyx has the batches."""
 from libc.math cimport fabs
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, real
+from cygrad.kernels.by_dtype cimport call, number, put_number
 from cygrad.kernels.driver cimport gather, strip_of
 from cygrad.kernels.lapack cimport (
-    INT, Task, aligned, at, begin_task, fail, gesdd_, getrf_, getri_, kind, need, product, put, refuse_size, result,
-    scratch, syevd_,
+    INT, Task, aligned, begin_task, fail, gesdd_, getrf_, getri_, kind, need, product, refuse_size, result, scratch,
+    syevd_,
 )
 
 
@@ -24,8 +25,8 @@ cdef Py_ssize_t svd_work(int dtype, Py_ssize_t m, Py_ssize_t n, bint vectors, bi
     if k == 0: return 0
     need()
     gesdd_[kind(&t)](&job, &t.n, &t.m, NULL, &ldu, NULL, NULL, &ldu, NULL, &ldvt, &room, &query, NULL, &info)
-    if info or at(dtype, <char*>&room, 0) > 0x7fffffff: refuse_size(m, n)
-    return <Py_ssize_t>at(dtype, <char*>&room, 0)
+    if info or number(dtype, <char*>&room, 0) > 0x7fffffff: refuse_size(m, n)
+    return <Py_ssize_t>number(dtype, <char*>&room, 0)
 
 
 cdef Py_ssize_t svd_room(int dtype, Py_ssize_t m, Py_ssize_t n, bint vectors, bint full) except -1 nogil:
@@ -52,7 +53,7 @@ cdef int decompose(const Task* t, Py_ssize_t i, char* u, char* s, char* vh, char
 cdef void identity(int dtype, Py_ssize_t n, char* a) noexcept nogil:
     cdef Py_ssize_t i
     memset(a, 0, n * n * itemsize(dtype))
-    for i in range(n): put(dtype, a, i * n + i, 1)
+    for i in range(n): put_number(dtype, a, i * n + i, 1)
 
 
 cdef void svd(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -109,13 +110,13 @@ cdef size_t room_of_svd(const Task* t) noexcept nogil:
 cdef int scale_rows(const Task* t, const char* s, char* x, Py_ssize_t columns) noexcept nogil:
     """Divide row i of x by singular value i, or set it to zero if the value counts as zero. Returns the rank."""
     cdef Py_ssize_t k = min(t.m, t.n), i, j
-    cdef double least = t.rcond * at(t.dtype, s, 0), v
+    cdef double least = t.rcond * number(t.dtype, s, 0), v
     cdef int rank = 0
     for i in range(k):
-        v = at(t.dtype, s, i)
+        v = number(t.dtype, s, i)
         rank += v > least
         v = 1 / v if v > least else 0
-        for j in range(columns): put(t.dtype, x, i * columns + j, at(t.dtype, x, i * columns + j) * v)
+        for j in range(columns): put_number(t.dtype, x, i * columns + j, number(t.dtype, x, i * columns + j) * v)
     return rank
 
 
@@ -169,14 +170,13 @@ cdef bint by_inverse(Task* t, Py_ssize_t i, char* y, char* room, size_t nbytes) 
     getrf_[kind(t)](&t.n, &t.n, y, &t.n, pivots, &info)
     if info: return False
     for j in range(n):
-        v = at(t.dtype, y, j * n + j)
+        v = number(t.dtype, y, j * n + j)
         det *= -v if pivots[j] != j + 1 else v
         least, largest = min(least, fabs(v)), max(largest, fabs(v))
     if not (least > 1e-30 * largest and 1e-250 < fabs(det) < 1e250): return False
     getri_[kind(t)](&t.n, y, &t.n, pivots, work, &size, &info)
-    if t.dtype == FLOAT32: transpose(<float*>y, n)
-    else: transpose(<double*>y, n)
-    for j in range(n * n): put(t.dtype, y, j, at(t.dtype, y, j) * det)
+    call(t.dtype, transpose[float], transpose[double], <void*>y, n)
+    for j in range(n * n): put_number(t.dtype, y, j, number(t.dtype, y, j) * det)
     return True
 
 
@@ -200,11 +200,11 @@ cdef void cofactors(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
         getrf_[kind(t)](&t.n, &t.n, f.room, &t.n, pivots, &info)
         sign = 1
         for j in range(n):
-            if (at(t.dtype, f.room, j * n + j) < 0) != (pivots[j] != j + 1): sign = -sign
+            if (number(t.dtype, f.room, j * n + j) < 0) != (pivots[j] != j + 1): sign = -sign
         for j in range(n):
             q = sign
-            for l in range(n): q *= at(t.dtype, f.s, l) if l != j else 1
-            for l in range(n): put(t.dtype, f.vh, j * n + l, at(t.dtype, f.vh, j * n + l) * q)
+            for l in range(n): q *= number(t.dtype, f.s, l) if l != j else 1
+            for l in range(n): put_number(t.dtype, f.vh, j * n + l, number(t.dtype, f.vh, j * n + l) * q)
         product(t.dtype, False, False, t.n, t.n, t.n, f.u, t.n, f.vh, t.n, result(t, 0, i))
 
 
@@ -250,8 +250,7 @@ cdef void eigh(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
             fail(t, i, info)
             return
         if not vectors: continue
-        if t.dtype == FLOAT32: transpose(<float*>a, n)
-        else: transpose(<double*>a, n)
+        call(t.dtype, transpose[float], transpose[double], <void*>a, n)
 
 
 cdef bint gaps(const real* w, Py_ssize_t n, bint squared, bint zero, real* y) noexcept nogil:

@@ -2,8 +2,8 @@
 
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport FLOAT32, Array, itemsize, real
-from cygrad.kernels.conv cimport Conv
+from cygrad.kernels.array cimport Array, itemsize, real
+from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.threads cimport threads_for
 from cygrad.kernels.tiles cimport each_item
@@ -37,8 +37,7 @@ cdef void unfold_channel(void* job, Py_ssize_t i, char* workspace) noexcept nogi
             gather(workspace, y, i * whole, whole)
             p = workspace
         memset(x, 0, v.size[0] * v.size[1] * v.size[2] * size)
-    if v.dtype == FLOAT32: patches[float](v, <float*>x, <float*>p, back)
-    else: patches[double](v, <double*>x, <double*>p, back)
+    call(v.dtype, patches[float], patches[double], v, <void*>x, <void*>p, back)
 
 
 cdef void patches(const Conv* v, real* x, real* p, bint back) noexcept nogil:

@@ -1,6 +1,7 @@
 """Updates of parameters by solvers (update.pyx)."""
 
 from cygrad.kernels.array cimport real
+from cygrad.kernels.by_dtype cimport Kernels
 from cygrad.kernels.grouping cimport Groups
 
 cdef enum:
@@ -17,10 +18,8 @@ ctypedef void (*sums_t)(void* w, const void* g, void** s, const double* c, Py_ss
 
 cdef struct Kernel:
     const char* name
-    loop_t f32
-    loop_t f64
-    sums_t sums_f32         # NULL: the rule has no norms
-    sums_t sums_f64
+    Kernels loops           # loop_t
+    Kernels sums            # sums_t; NULL: the rule has no norms
     double (*local_rate)(const double* c, const double* norms) noexcept nogil
 
 cdef struct Update:         # one parameter, or one array of a gradient, and what is done to it

@@ -8,7 +8,8 @@ from libc.math cimport INFINITY
 from libc.math cimport sqrt as root
 from libc.string cimport strcmp
 
-from cygrad.kernels.array cimport FLOAT32, itemsize, real
+from cygrad.kernels.array cimport itemsize, real
+from cygrad.kernels.by_dtype cimport call, call_double, element, kernel_of, reals
 from cygrad.kernels.grouping cimport Groups
 from cygrad.kernels.threads cimport parallel_for, threads_for
 from cygrad.kernels.mathematics cimport fabs, sqrt
@@ -132,8 +133,7 @@ cdef void find_bad(const real* x, Py_ssize_t n, bint* inf, bint* nan) noexcept n
 
 cdef void find_inf_nan(int dtype, const char* x, Py_ssize_t n, bint* inf, bint* nan) noexcept nogil:
     """Set `inf` if an element is infinite, and `nan` if one is NaN."""
-    if dtype == FLOAT32: find_bad[float](<const float*>x, n, inf, nan)
-    else: find_bad[double](<const double*>x, n, inf, nan)
+    call(dtype, find_bad[float], find_bad[double], <void*>x, n, inf, nan)
 
 
 # ---- entry points ----------------------------------------------------------------------------------------------------
@@ -145,15 +145,15 @@ cdef int add_kernel(const char* name, void* f32, void* f64) except -1:
     """Make the loop of a rule known to kernel()."""
     global n_kernels
     cdef Kernel* k = &kernels[n_kernels]
-    k.name, k.f32, k.f64 = name, <loop_t>f32, <loop_t>f64
+    k.name, k.loops = name, reals(f32, f64)
     n_kernels += 1
     return 0
 
 add_kernel("lamb", <void*>lamb[float], <void*>lamb[double])
-kernels[n_kernels - 1].sums_f32, kernels[n_kernels - 1].sums_f64 = <sums_t>lamb_sums[float], <sums_t>lamb_sums[double]
+kernels[n_kernels - 1].sums = reals(<void*>lamb_sums[float], <void*>lamb_sums[double])
 kernels[n_kernels - 1].local_rate = lamb_rate
 add_kernel("lars", <void*>lars[float], <void*>lars[double])
-kernels[n_kernels - 1].sums_f32, kernels[n_kernels - 1].sums_f64 = <sums_t>lars_sums[float], <sums_t>lars_sums[double]
+kernels[n_kernels - 1].sums = reals(<void*>lars_sums[float], <void*>lars_sums[double])
 kernels[n_kernels - 1].local_rate = lars_rate
 add_kernel("scale", <void*>scale[float], <void*>scale[double])
 add_kernel("clip", <void*>clip[float], <void*>clip[double])
@@ -185,7 +185,7 @@ cdef void update_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef int size = itemsize(u.dtype), k
     cdef void* s[MAX_STATES]
     for k in range(MAX_STATES): s[k] = u.s[k] + a * size
-    (u.kernel.f32 if u.dtype == FLOAT32 else u.kernel.f64)(u.w + a * size, u.g + a * size, s, u.c, b - a)
+    (<loop_t>kernel_of(&u.kernel.loops, u.dtype))(u.w + a * size, u.g + a * size, s, u.c, b - a)
 
 
 # ---- norms -----------------------------------------------------------------------------------------------------------
@@ -211,11 +211,10 @@ cdef void sum_range(void* job, Py_ssize_t first, Py_ssize_t last) noexcept nogil
         a = k * j.block
         count = min(j.block, j.n - a)
         if j.update == NULL:
-            j.sums[k][0] = (squares[float](<const float*>j.x + a, count) if j.dtype == FLOAT32 else
-                            squares[double](<const double*>j.x + a, count))
+            j.sums[k][0] = call_double(j.dtype, squares[float], squares[double], element(j.dtype, j.x, a), count)
             continue
         for i in range(MAX_STATES): s[i] = j.update.s[i] + a * size
-        (j.update.kernel.sums_f32 if j.dtype == FLOAT32 else j.update.kernel.sums_f64)(
+        (<sums_t>kernel_of(&j.update.kernel.sums, j.dtype))(
             j.update.w + a * size, j.update.g + a * size, s, j.update.c, count, &j.sums[k][0])
 
 
@@ -245,7 +244,8 @@ cdef double norm(int dtype, const char* x, Py_ssize_t n) noexcept nogil:
     cdef Blocks j
     j.update, j.x, j.n, j.dtype = NULL, x, n, dtype
     run_blocks(&j)
-    if dtype == FLOAT32 or 1e-280 < j.sums[0][0] < INFINITY or j.sums[0][0] != j.sums[0][0]: return root(j.sums[0][0])
+    if itemsize(dtype) < 8 or 1e-280 < j.sums[0][0] < INFINITY or j.sums[0][0] != j.sums[0][0]:
+        return root(j.sums[0][0])
     return scaled_norm(<const double*>x, n)
 
 
@@ -276,8 +276,7 @@ cdef void run_rows(Update* u, const Groups* groups, Py_ssize_t row) noexcept nog
 
 cdef void rows_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef Rows* r = <Rows*>job
-    if r.update.dtype == FLOAT32: update_rows[float](r, <const float*>r.update.g, a, b)
-    else: update_rows[double](r, <const double*>r.update.g, a, b)
+    call(r.update.dtype, update_rows[float], update_rows[double], r, <void*>r.update.g, a, b)
 
 
 cdef void update_rows(const Rows* r, const real* g, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
@@ -285,7 +284,7 @@ cdef void update_rows(const Rows* r, const real* g, Py_ssize_t a, Py_ssize_t b) 
     cdef void* s[MAX_STATES]
     cdef const Groups* groups = r.groups
     cdef Update* u = r.update
-    cdef loop_t loop = u.kernel.f32 if u.dtype == FLOAT32 else u.kernel.f64
+    cdef loop_t loop = <loop_t>kernel_of(&u.kernel.loops, u.dtype)
     cdef const real* x
     cdef Py_ssize_t k, j, i, start, count, first, at
     for k in range(a, b):

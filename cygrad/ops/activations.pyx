@@ -10,8 +10,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2, apply3
 from cygrad.kernels cimport activations as kernels, driver     # (its strip kernels are registered now)
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
-from cygrad.ops.base cimport OUT, Axis, Elementwise, Number, axis_number, number_of, packed
-from cygrad.ops.reduce cimport number_array
+from cygrad.ops.base cimport OUT, Axis, Elementwise, Number, axis_number, number_array, number_of, packed
 
 from cygrad.core.errors import as_float, described
 from cygrad.ops.compare import where

@@ -61,6 +61,7 @@ cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1 nogil
 cdef uint64_t recorded_inputs(Node node) noexcept
 cdef Array packed(char* data, const Layout* layout, int bits) noexcept nogil
 cdef Tensor has_code(Context c, const Layout* l, int bits, int code)
+cdef Array number_array(double* bits, double number, int dtype) noexcept nogil
 cdef int by_numpy(Operator op, Call* c) except -1
 cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept nogil
 

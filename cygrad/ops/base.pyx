@@ -22,8 +22,9 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Node, Tensor, edge_of, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, FLOAT32, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport BOOL, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, has_gradients, itemsize
 from cygrad.kernels.bits cimport where_code_is
+from cygrad.kernels.by_dtype cimport put_number
 from cygrad.kernels.codes cimport BIT, PAIR, packed_bytes
 
 from cygrad.core.dtypes import DTYPES
@@ -170,7 +171,7 @@ cdef class Elementwise(Operator):
     cdef int plan_code(self, Call* c) except -1 nogil:
         """Declare the codes as a hidden output if a wanted gradient reads them."""
         cdef Py_ssize_t nbytes
-        if not c.wanted or not is_floating(c.y[0].dtype) or not self.needs_code(c.wanted): return 0
+        if not c.wanted or not has_gradients(c.y[0].dtype) or not self.needs_code(c.wanted): return 0
         nbytes = packed_bytes(c.y[0].layout.size, self.code_bits(c.wanted))
         return hide_bytes(c, nbytes)
 
@@ -186,7 +187,7 @@ cdef class Elementwise(Operator):
             a[i] = c.x[i]
             spread(&a[i], c.y[0].layout, &seen[i], strides[i])
         if self.has_number:
-            put_number(&a[n], &bits, (<Number>c.attributes).value, c.y[0].dtype)
+            a[n] = number_array(&bits, (<Number>c.attributes).value, c.y[0].dtype)
             n += 1
         a[n] = c.y[0]
         if not c.hidden: return driver.each(self.value, a)
@@ -236,7 +237,7 @@ cdef class Elementwise(Operator):
         for k in range(rule.n):
             code = rule.operands[k]
             if code == G: a[k] = b.g[0]
-            elif code == NUMBER: put_number(&a[k], &bits, (<Number>b.attributes).value, b.dtype)
+            elif code == NUMBER: a[k] = number_array(&bits, (<Number>b.attributes).value, b.dtype)
             elif code == CODE: a[k] = self.codes(b)
             else: a[k] = saved(b, code)
             spread(&a[k], b.y, &seen[k], strides[k])
@@ -378,13 +379,10 @@ cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strid
     a.layout = seen
 
 
-cdef inline void put_number(Array* a, double* bits, double number, int dtype) noexcept nogil:
-    """Make `a` an array of one element, the number; `bits` is its memory on the caller's stack."""
-    if dtype == FLOAT32: (<float*>bits)[0] = <float>number
-    else: bits[0] = number
-    a.data = <char*>bits
-    a.layout = lay.SCALAR
-    a.dtype = dtype
+cdef Array number_array(double* bits, double number, int dtype) noexcept nogil:
+    """An array of one element, in the caller's memory `bits`."""
+    put_number(dtype, bits, 0, number)
+    return Array(<char*>bits, lay.SCALAR, dtype)
 
 
 cdef int by_numpy(Operator op, Call* c) except -1:

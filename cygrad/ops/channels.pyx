@@ -20,7 +20,8 @@ from cygrad.core.execute.run cimport apply_list
 from cygrad.core.graph.calls cimport in_train_mode
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels cimport channels as kernels
-from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport Array, Layout, is_floating, itemsize
+from cygrad.kernels.by_dtype cimport put_number
 from cygrad.kernels.channels cimport Channels
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.normalize cimport capacity, dense, read_eps
@@ -201,8 +202,7 @@ cdef class GroupNorms(ChannelNorm):
         for i in range(1, b.n_in):
             if not b.want[i]: continue
             for k in range(job.channels):
-                if b.dtype == FLOAT32: (<float*>b.dx[i].data)[k] = <float>job.sums[2 * k + i - 1]
-                else:                  (<double*>b.dx[i].data)[k] = job.sums[2 * k + i - 1]
+                put_number(b.dtype, b.dx[i].data, k, job.sums[2 * k + i - 1])
         return 0
 
     cdef object formula(self, c, int i, g):

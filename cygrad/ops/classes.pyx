@@ -12,7 +12,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.execute.run cimport apply2, apply3
 from cygrad.kernels cimport entropy as kernels
-from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, UINT64, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, UINT64, Array, Layout, is_floating, is_real, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.entropy cimport Entropy
 from cygrad.kernels.reduce cimport sum_into
@@ -63,7 +63,7 @@ cdef Classes classes_of(str name, reduction, ignore_index, label_smoothing, int 
 
 cdef Tensor read_input(str name, x):
     cdef Tensor t = ensure_tensor(x)
-    if not is_floating(t.dtype): raise TypeError(f"{name}: x is {DTYPES[t.dtype]}; wanted a floating dtype")
+    if not is_real(t.dtype): raise TypeError(f"{name}: x is {DTYPES[t.dtype]}; wanted a floating dtype")
     if t.layout.ndim == 0: raise ValueError(f"{name}: x is (); wanted (n, classes, ...) or (classes,)")
     return t
 

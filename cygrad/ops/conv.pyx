@@ -18,11 +18,12 @@ from cygrad.core.graph.operator cimport (
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply_list
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.blas cimport check_sizes
-from cygrad.kernels.conv cimport Conv, Role, V, X, Y, convolve, make_plan
+from cygrad.kernels.by_dtype cimport kernel_of
+from cygrad.kernels.conv cimport convolve, make_plan
 from cygrad.kernels.driver cimport gather
-from cygrad.kernels.planes cimport set_planes
+from cygrad.kernels.planes cimport Conv, Role, V, X, Y, set_planes
 from cygrad.kernels.reduce cimport sum_to
 from cygrad.ops.linalg cimport times_derivative
 from cygrad.ops.spatial cimport batched, read_sizes
@@ -133,7 +134,7 @@ cdef class Bilinear(Operator):
         cdef Array a[3]
         cdef Conv v
         cdef int d
-        if not is_floating(c.x[0].dtype):
+        if not is_real(c.x[0].dtype):
             with gil: raise TypeError(f"{self.name} takes only floating-point tensors; cast x and weight with astype")
         shape[0] = w.shape[1] if self.place[2] == V else x.shape[0]
         shape[1] = w.shape[0] if self.place[2] == Y else w.shape[1] * s.groups
@@ -159,7 +160,7 @@ cdef class Bilinear(Operator):
         a[<int>self.place[2]] = c.y[0]
         describe(&v, s, self.place[2], a)
         if c.n_in == 3: v.bias, v.bias_step = c.x[2].data, c.x[2].layout.strides[0]
-        if s.kind >= 0: v.activation = VALUES[s.kind].f32 if v.dtype == FLOAT32 else VALUES[s.kind].f64
+        if s.kind >= 0: v.activation = kernel_of(&VALUES[s.kind].kernels, v.dtype)
         return compute(&v, a, c.workspace, c.workspace_bytes)
 
     @property

@@ -11,13 +11,13 @@ from cygrad.core.graph.operator cimport (
 )
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.source cimport warn_here
-from cygrad.kernels cimport criteria as kernels, driver
-from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating
+from cygrad.kernels cimport by_dtype, criteria as kernels, driver
+from cygrad.kernels.array cimport Array, Layout, is_floating
+from cygrad.kernels.by_dtype cimport put_number
 from cygrad.kernels.codes cimport packed_bytes
 from cygrad.kernels.criteria cimport G, OPERANDS, T, V, W, X, Terms
 from cygrad.kernels.driver cimport Loop
-from cygrad.ops.base cimport CODE, has_code, hide_bytes, packed
-from cygrad.ops.reduce cimport number_array
+from cygrad.ops.base cimport CODE, has_code, hide_bytes, number_array, packed
 
 import re
 
@@ -94,7 +94,7 @@ cdef Array incoming(const BackwardCall* b, const Plan* s, const Layout* x, doubl
     """The gradient of each element: g itself without a reduction, else one number."""
     cdef double g, n
     if s.kind == NONE: return b.g[0]
-    g = (<float*>b.g[0].data)[0] if b.g[0].dtype == FLOAT32 else (<double*>b.g[0].data)[0]
+    g = by_dtype.number(b.g[0].dtype, b.g[0].data, 0)
     n = divisor(s, x)
     return number_array(bits, g / n if n else g, b.g[0].dtype)
 
@@ -156,8 +156,7 @@ cdef class Criterion(Operator):
         else:
             bad = kernels.total_of(self.value[s.variant], signs, a, s.p, codes, &total)
             total /= divisor(s, c.x[0].layout)
-            if c.y[0].dtype == FLOAT32: (<float*>c.y[0].data)[0] = <float>total
-            else: (<double*>c.y[0].data)[0] = total
+            put_number(c.y[0].dtype, c.y[0].data, 0, total)
         if bad:
             with gil: self.refuse(c)
         return 0

@@ -11,7 +11,8 @@ from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply2
 from cygrad.kernels cimport ctc as kernels
-from cygrad.kernels.array cimport FLOAT32, INT64, Array, Layout, itemsize
+from cygrad.kernels.array cimport INT64, Array, Layout, itemsize, real
+from cygrad.kernels.by_dtype cimport call, element, number, put_number
 from cygrad.kernels.ctc cimport Ctc
 from cygrad.kernels.driver cimport gather as copy_elements
 from cygrad.kernels.threads cimport threads_for
@@ -80,6 +81,10 @@ cdef double share_of(const Ctc* c, Py_ssize_t i, int reduction) noexcept nogil:
     return max(c.target_lengths[i], <int64_t>1) if reduction == MEAN else 1
 
 
+cdef inline void divide(real* y, double n) noexcept nogil:
+    y[0] /= <real>n
+
+
 @final
 cdef class CtcLoss(Operator):
     """y = mean of -log sum over alignments of product e^x        dx = -g (probability of the symbol at the step)
@@ -135,8 +140,7 @@ cdef class CtcLoss(Operator):
         kernels.ctc(&k)
         if a.kind == NONE: return 0
         for i in range(k.samples):
-            if k.dtype == FLOAT32: (<float*>k.loss)[i] /= <float>share_of(&k, i, a.kind)
-            else:                  (<double*>k.loss)[i] /= share_of(&k, i, a.kind)
+            call(k.dtype, divide[float], divide[double], element(k.dtype, k.loss, i), share_of(&k, i, a.kind))
         rows = c.x[1].layout[0]                     # of the samples, one dimension as the labels have
         rows.shape, rows.strides, rows.size, rows.dense, rows.offset = &k.samples, &step, k.samples, True, 0
         return reduce_rows(c, a.kind, &rows, k.loss, k.samples)
@@ -172,8 +176,7 @@ cdef class CtcLoss(Operator):
         k.x, g = dense(&x, &workspace), gradient_rows(&b.g[0], a.kind, &workspace, &step)
         for i in range(k.samples):
             divisor = share_of(&k, i, a.kind) * (k.samples if a.kind == MEAN else 1)
-            if k.dtype == FLOAT32: (<float*>b.workspace)[i] = <float>((<const float*>g)[i * step] / divisor)
-            else:                  (<double*>b.workspace)[i] = (<const double*>g)[i * step] / divisor
+            put_number(k.dtype, b.workspace, i, number(k.dtype, g, i * step) / divisor)
         k.g, k.dx = b.workspace, b.dx[0].data
         start(&k, workspace, b.stages[stage].workspace_bytes - (workspace - b.workspace), True)
         kernels.ctc(&k)

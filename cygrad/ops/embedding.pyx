@@ -23,7 +23,7 @@ from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.ops.index cimport index_tensor, place_dtype, refuse_indices, wide_places
 from cygrad.kernels cimport embedding as kernels
 from cygrad.kernels cimport index as index_kernels
-from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.embedding cimport MAX, MEAN, SUM, Bags
 
@@ -428,7 +428,7 @@ def embedding_bag(indices: Data, weight: Data, offsets: Data | None = None,
     cdef list inputs = [i, w]
     if not isinstance(mode, str) or mode not in MODES:
         raise ValueError(f"embedding_bag: mode must be one of {', '.join(MODES)}; got {described(mode)}")
-    if not is_floating(w.dtype):
+    if not is_real(w.dtype):
         raise TypeError(f"embedding_bag: the weight is {DTYPES[w.dtype]}; wanted a floating dtype")
     if i.layout.ndim not in (1, 2) or (i.layout.ndim == 1) != (offsets is not None):
         raise ValueError(f"embedding_bag: the indices are {i.shape}; wanted (bags, n) without offsets, or (n,) with "

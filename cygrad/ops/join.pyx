@@ -21,7 +21,8 @@ from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.execute.run cimport apply1, apply_list
 from cygrad.core.graph.construct cimport fresh
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport INT64, MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
+from cygrad.kernels.by_dtype cimport put_number
 from cygrad.ops.base cimport Axis, Part, axis_number
 
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -208,9 +209,8 @@ cdef class Margins(Attributes):
         for d in range(<int>len(widths)): self.before[d], self.after[d] = <tuple>widths[d]
         self.zero = not value
         if self.zero: value = 0
-        elif is_floating(dtype_number(dtype)) and isinstance(value, (int, float)):
-            if dtype_number(dtype) == FLOAT32: (<float*>self.element)[0] = <float><double>value
-            else: (<double*>self.element)[0] = value
+        elif is_real(dtype_number(dtype)) and isinstance(value, (int, float)):
+            put_number(dtype_number(dtype), self.element, 0, value)
         else:
             cast = np.zeros(1, dtype)
             try:

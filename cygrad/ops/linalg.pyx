@@ -22,7 +22,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.bits cimport mask
 from cygrad.kernels.blas cimport check_sizes, gemm
 from cygrad.kernels.driver cimport gather
@@ -272,7 +272,7 @@ cdef class Linear(Operator):
             with gil:
                 raise ValueError(f"linear: b is {lay.shape_tuple(c.x[2].layout)} but w is {lay.shape_tuple(w)}; wanted "
                                  f"b ({w.shape[0]},)")
-        if not is_floating(c.x[0].dtype):
+        if not is_real(c.x[0].dtype):
             with gil: raise TypeError("linear takes only floating-point tensors; cast x and w with astype")
         for d in range(x.ndim - 1): shape[d] = x.shape[d]
         shape[x.ndim - 1] = w.shape[0]

@@ -13,8 +13,9 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply3, apply_list
 from cygrad.kernels cimport entropy as kernels
-from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport Array, Layout, is_real, itemsize
 from cygrad.kernels.blas cimport check_sizes, gemm
+from cygrad.kernels.by_dtype cimport number, put_number
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.entropy cimport Entropy
 from cygrad.ops.classes cimport (
@@ -223,8 +224,7 @@ cdef void put_sums(const Array* y, const double* sums, bint to_add) noexcept nog
     """y = sums, or y += sums"""
     cdef Py_ssize_t j
     for j in range(y.layout.size):
-        if y.dtype == FLOAT32: (<float*>y.data)[j] = <float>(sums[j] + ((<float*>y.data)[j] if to_add else 0))
-        else:                  (<double*>y.data)[j] = sums[j] + ((<double*>y.data)[j] if to_add else 0)
+        put_number(y.dtype, y.data, j, sums[j] + (number(y.dtype, y.data, j) if to_add else 0))
 
 
 cdef Operator LINEAR_CROSS_ENTROPY = LinearCrossEntropy()
@@ -242,7 +242,7 @@ def linear_cross_entropy(x: Data, weight: Data, target: Data, bias: Data | None 
     target, is one number for each row. A gradient with create_graph=True builds the logits whole. The other arguments
     and errors are those of cross_entropy."""
     cdef Tensor s = read_input("linear_cross_entropy", x), w = ensure_tensor(weight), b, l
-    if not is_floating(w.dtype) or w.layout.ndim != 2 or w.layout.shape[1] != s.layout.shape[s.layout.ndim - 1]:
+    if not is_real(w.dtype) or w.layout.ndim != 2 or w.layout.shape[1] != s.layout.shape[s.layout.ndim - 1]:
         raise ValueError(f"linear_cross_entropy: x is {s.shape} and weight is {described(w)}; wanted x (..., n) and "
                          f"floating weight (classes, n)")
     check_classes("linear_cross_entropy", "weight", w, w.layout.shape[0])
@@ -255,7 +255,7 @@ def linear_cross_entropy(x: Data, weight: Data, target: Data, bias: Data | None 
         return apply3(LINEAR_CROSS_ENTROPY, l, s, w, classes_of("linear_cross_entropy", reduction, ignore_index,
                                                                 label_smoothing, 0, chunk))
     b = ensure_tensor(bias)
-    if not is_floating(b.dtype) or b.layout.ndim != 1 or b.layout.shape[0] != w.layout.shape[0]:
+    if not is_real(b.dtype) or b.layout.ndim != 1 or b.layout.shape[0] != w.layout.shape[0]:
         raise ValueError(f"linear_cross_entropy: bias is {described(b)} and weight is {w.shape}; wanted floating bias "
                          f"({w.layout.shape[0]},)")
     return apply_list(LINEAR_CROSS_ENTROPY, [l, s, w, b], classes_of("linear_cross_entropy", reduction, ignore_index,

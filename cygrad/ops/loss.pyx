@@ -16,14 +16,15 @@ from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.source cimport warn_here
 from cygrad.kernels cimport driver, loss as kernels
-from cygrad.kernels.array cimport FLOAT32, Array, Layout, is_floating
+from cygrad.kernels.array cimport Array, Layout, is_floating, is_real
 from cygrad.kernels.bits cimport pack_ones, zeros_and_ones
+from cygrad.kernels.by_dtype cimport number, put_number
 from cygrad.kernels.codes cimport packed_bytes
 from cygrad.kernels.driver cimport Loop
 from cygrad.kernels.folds cimport POWERS
 from cygrad.kernels.reduce cimport fold_into
-from cygrad.ops.base cimport CODE, has_code, hide_bytes, packed
-from cygrad.ops.reduce cimport Spread, number_array, over, over_kept_input, scale
+from cygrad.ops.base cimport CODE, has_code, hide_bytes, number_array, packed
+from cygrad.ops.reduce cimport Spread, over, over_kept_input, scale
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
@@ -78,9 +79,8 @@ cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, do
         s.array, s.layout = g[0], g.layout[0]
         s.array.layout = &s.layout
         return
-    one = number_array(bits, (<float*>g.data)[0] if g.dtype == FLOAT32 else (<double*>g.data)[0], g.dtype)
-    if g.dtype == FLOAT32: (<float*>bits)[0] *= <float>mean_factor(x.size, reduction)
-    else: bits[0] *= mean_factor(x.size, reduction)
+    one = number_array(bits, mean_factor(x.size, reduction), g.dtype)
+    put_number(g.dtype, bits, 0, number(g.dtype, g.data, 0) * number(g.dtype, bits, 0))
     over(s, &one, x, NULL)
 
 
@@ -178,8 +178,7 @@ cdef class BceWithLogits(Operator):
             return driver.each(BCE_LOOP, a)
         total = kernels.total_of(BCE_LOOP, &c.x[0], &c.x[1])
         if reduction == MEAN: total /= c.x[0].layout.size
-        if c.y[0].dtype == FLOAT32: (<float*>c.y[0].data)[0] = <float>total
-        else: (<double*>c.y[0].data)[0] = total
+        put_number(c.y[0].dtype, c.y[0].data, 0, total)
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -255,5 +254,5 @@ def bce_with_logits(x: Data, targets: Data, reduction: Literal["mean", "sum", "n
 def mean_square(difference: Data, reduction: Literal["mean", "sum", "none"] = "mean") -> Tensor:
     """mse() of a difference that is computed already."""
     cdef Tensor d = ensure_tensor(difference)
-    if not is_floating(d.dtype): raise TypeError(f"mean_square: the difference is {DTYPES[d.dtype]}; wanted floats")
+    if not is_real(d.dtype): raise TypeError(f"mean_square: the difference is {DTYPES[d.dtype]}; wanted floats")
     return apply1(MSE, d, read_reduction("mean_square", reduction))

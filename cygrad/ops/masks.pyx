@@ -23,9 +23,7 @@ from cygrad.core.graph.trace cimport has_values, refuse_trace
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2, apply_list
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport (
-    BOOL, INT64, MAX_NDIM, UINT16, UINT32, UINT8, Array, Layout, is_floating, itemsize,
-)
+from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, UINT16, UINT32, UINT8, Array, Layout, has_gradients, itemsize
 from cygrad.kernels.bits cimport mask_from, pack_mask, places_of, where_code_is
 from cygrad.ops.base cimport hide_bytes
 from cygrad.ops.index cimport check_dtype, check_values, clear, copy_input, place_dtype, zero_like
@@ -71,7 +69,7 @@ cdef int plan_mask(Call* c, const Array* mask, Py_ssize_t chosen) except -1:
     """Plan the hidden output for a mask with `chosen` true elements: bits in UINT8, or indices in a larger dtype."""
     cdef Py_ssize_t nbytes = (mask.layout.size + 7) // 8
     cdef int dtype = max(place_dtype(mask.layout.size), <int>UINT16)
-    if not c.wanted or not is_floating(c.y[0].dtype): return 0
+    if not c.wanted or not has_gradients(c.y[0].dtype): return 0
     if chosen * itemsize(dtype) >= nbytes: return hide_bytes(c, nbytes)
     c.n_out, c.hidden = 2, 1
     c.y[1].layout, c.y[1].dtype = lay.dense(1, &chosen), dtype

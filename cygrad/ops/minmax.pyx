@@ -14,7 +14,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver, folds
-from cygrad.kernels.array cimport INT64, UINT8, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport INT64, UINT8, Array, Layout, has_gradients, itemsize
 from cygrad.kernels.bits cimport pack_equal, unpack_bits
 from cygrad.kernels.driver cimport Loop, gather
 from cygrad.kernels.folds cimport Fold
@@ -43,7 +43,7 @@ cdef class Extreme(Reduction):
         cdef Py_ssize_t nbytes = (c.x[0].layout.size + 7) // 8
         check_any_elements(self.name, c.x[0].layout, c.attributes)
         Reduction.infer(self, c)
-        if c.wanted and is_floating(c.y[0].dtype):
+        if c.wanted and has_gradients(c.y[0].dtype):
             c.n_out, c.hidden = 2, 1
             c.y[1].layout, c.y[1].dtype = lay.dense(1, &nbytes), UINT8
         return 0

@@ -14,7 +14,8 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.execute.run cimport apply3, apply_list
 from cygrad.kernels cimport normalize as kernels
-from cygrad.kernels.array cimport FLOAT32, FLOAT64, Array, Layout, itemsize
+from cygrad.kernels.array cimport Array, Layout, itemsize
+from cygrad.kernels.by_dtype cimport epsilon, put_number
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reduce cimport sum_to as sum_rows
 
@@ -146,8 +147,7 @@ cdef class RowNorm(Operator):
         for i in range(1, b.n_in):
             if not b.want[i]: continue
             for j in range(columns):
-                if b.dtype == FLOAT32: (<float*>b.dx[i].data)[j] = <float>sums[(i - 1) * columns + j]
-                else:                  (<double*>b.dx[i].data)[j] = sums[(i - 1) * columns + j]
+                put_number(b.dtype, b.dx[i].data, j, sums[(i - 1) * columns + j])
         return 0
 
     cdef object formula(self, c, int i, g):
@@ -302,5 +302,5 @@ def rms_norm(x: Data, weight: Data | None = None, eps: float | None = None,
     Zhang and Sennrich, https://arxiv.org/abs/1910.07467. Raises the errors of layer_norm."""
     cdef Tensor t = ensure_tensor(x)
     if type(weight) is not Tensor and weight is not None: refuse_shape("rms_norm", t, weight, eps)
-    if eps is None: eps = 2.220446049250313e-16 if t.dtype == FLOAT64 else 1.1920928955078125e-07
+    if eps is None: eps = epsilon(t.dtype)
     return rows(RMS_NORM, t, weight, None, read_eps("rms_norm", eps), axes)

@@ -7,9 +7,8 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
-from cygrad.kernels.array cimport Array, is_floating, itemsize
-from cygrad.kernels.conv cimport Conv
-from cygrad.kernels.planes cimport set_planes
+from cygrad.kernels.array cimport Array, is_real, itemsize
+from cygrad.kernels.planes cimport Conv, set_planes
 from cygrad.kernels.threads cimport threads_for
 from cygrad.kernels.unfold cimport unfold_images
 from cygrad.ops.pool cimport Pooling
@@ -71,7 +70,7 @@ cdef class Unfold(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[3]
         cdef int d
-        if not is_floating(c.x[0].dtype): refuse_dtype(self)
+        if not is_real(c.x[0].dtype): refuse_dtype(self)
         shape[0], shape[1], shape[2] = c.x[0].layout.shape[0], c.x[0].layout.shape[1], 1
         for d in range(3):
             shape[1] *= (<Pooling>c.attributes).pool.kernel[d]
@@ -110,7 +109,7 @@ cdef class Fold(Operator):
         cdef Py_ssize_t shape[4]
         cdef Py_ssize_t taps = 1
         cdef int d
-        if not is_floating(c.x[0].dtype): refuse_dtype(self)
+        if not is_real(c.x[0].dtype): refuse_dtype(self)
         for d in range(3): taps *= (<Pooling>c.attributes).pool.kernel[d]
         shape[0], shape[1] = c.x[0].layout.shape[0], c.x[0].layout.shape[1] // taps
         for d in range(2): shape[2 + d] = (<Pooling>c.attributes).pool.size[1 + d]

@@ -12,7 +12,7 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport pool as kernels
-from cygrad.kernels.array cimport MAX_NDIM, UINT8, UINT16, UINT32, Array, is_floating
+from cygrad.kernels.array cimport MAX_NDIM, UINT16, UINT32, UINT8, Array, is_real
 from cygrad.kernels.planes cimport set_planes
 from cygrad.kernels.pool cimport Pool
 from cygrad.ops.spatial cimport batched, read_sizes
@@ -82,7 +82,7 @@ cdef int infer_planes(Call* c, const Py_ssize_t* size) except -1 nogil:
     """The output has the images and channels of the input and this size, whose missing dimensions come first."""
     cdef Py_ssize_t shape[MAX_NDIM]
     cdef int d, nd = (<Pooling>c.attributes).nd
-    if not is_floating(c.x[0].dtype):
+    if not is_real(c.x[0].dtype):
         with gil: raise TypeError("gradients of pooling take only floating-point tensors; cast the first with astype")
     shape[0], shape[1] = c.x[0].layout.shape[0], c.x[0].layout.shape[1]
     for d in range(nd): shape[2 + d] = size[3 - nd + d]

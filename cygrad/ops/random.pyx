@@ -12,7 +12,7 @@ from cygrad.core.graph.calls cimport in_train_mode
 from cygrad.core.thread_state cimport flags
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport random as kernel
-from cygrad.kernels.array cimport Array, Layout, is_floating
+from cygrad.kernels.array cimport Array, Layout, is_real
 from cygrad.kernels.driver cimport gather
 
 from cygrad.core.dtypes import DTYPES
@@ -113,7 +113,7 @@ def dropout(x: Data, p: float = 0.5, generator: Generator | None = None) -> Tens
     cdef Generator source = given_or_default(generator)
     cdef uint64_t blocks
     cdef Draw d
-    if not is_floating(t.dtype): raise TypeError(f"dropout: x is {DTYPES[t.dtype]}; wanted a floating dtype")
+    if not is_real(t.dtype): raise TypeError(f"dropout: x is {DTYPES[t.dtype]}; wanted a floating dtype")
     if not in_train_mode(flags()):
         return apply1(DROPOUT_IDENTITY, t, None) if flags().recording and is_tracked(t) else t
     blocks = kernel.mask_blocks(t.layout.size)

@@ -25,7 +25,6 @@ cdef void over(Spread* s, const Array* y, const Layout* x, const void* axes) noe
 cdef Stage* over_kept_input(BackwardCall* b) noexcept nogil
 cdef int derivative(const BackwardCall* b, const Loop* loop, const Array* g, const Array* by) except -1 nogil
 cdef int binary(const Loop* loop, const Array* x, double number, const Array* y) except -1 nogil
-cdef Array number_array(double* bits, double number, int dtype) noexcept nogil
 cdef int scale(const Array* x, const Array* y, double n) except -1 nogil
 cdef double count(Py_ssize_t of, Py_ssize_t results) noexcept nogil
 cdef Py_ssize_t inner_of(const Layout* x, const void* axes) noexcept nogil

@@ -19,12 +19,11 @@ from cygrad.core.graph.operator cimport (
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver, folds, rows
-from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, INT64, MAX_NDIM, UINT64, Array, Layout, is_floating, is_real, itemsize, kind_of,
-)
+from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, UINT64, Array, Layout, is_floating, is_real, itemsize, kind_of
 from cygrad.kernels.driver cimport Loop, gather, scatter
 from cygrad.kernels.folds cimport Fold
 from cygrad.kernels.reduce cimport fold_into
+from cygrad.ops.base cimport number_array
 
 from cygrad.core.interop.creation import ones
 from cygrad.core.dtypes import DTYPES
@@ -240,15 +239,6 @@ cdef int binary(const Loop* loop, const Array* x, double number, const Array* y)
     a[0], a[2] = x[0], y[0]
     a[1] = number_array(&bits, number, x.dtype)
     return driver.each(loop, a)
-
-
-cdef Array number_array(double* bits, double number, int dtype) noexcept nogil:
-    """An array of one element, in the caller's memory `bits`."""
-    cdef Array a
-    if dtype == FLOAT32: (<float*>bits)[0] = <float>number
-    else: bits[0] = number
-    a.data, a.layout, a.dtype = <char*>bits, lay.SCALAR, dtype
-    return a
 
 
 def spread(c, g):

@@ -13,7 +13,7 @@ from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport resize as kernels
-from cygrad.kernels.array cimport Array, Layout, is_floating
+from cygrad.kernels.array cimport Array, Layout, is_real
 from cygrad.kernels.planes cimport set_planes
 from cygrad.kernels.resize cimport Resize
 from cygrad.kernels.threads cimport threads_for
@@ -72,7 +72,7 @@ cdef int infer_images(Operator op, Call* c, const Py_ssize_t* sizes) except -1 n
     cdef const Layout* x = c.x[0].layout
     cdef Py_ssize_t shape[5]
     cdef int d
-    if not is_floating(c.x[0].dtype):
+    if not is_real(c.x[0].dtype):
         with gil: raise TypeError(f"{op.name} takes only floating-point tensors; cast x with astype")
     shape[0], shape[1] = x.shape[0], x.shape[1]
     for d in range(2, x.ndim): shape[d] = sizes[3 - x.ndim + d]

@@ -19,7 +19,8 @@ from cygrad.core.execute.run cimport apply_list
 from cygrad.core.graph.operator cimport Call
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.store cimport layout as lay
-from cygrad.kernels.array cimport FLOAT32, INT64, is_floating, itemsize
+from cygrad.kernels.array cimport INT64, is_real, itemsize
+from cygrad.kernels.by_dtype cimport number
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.update cimport L2, Update, kernel, run
 
@@ -83,7 +84,7 @@ cdef class Rule(Operator):
         cdef int i, k
         memset(&u, 0, sizeof(u))
         u.kernel, u.dtype, u.n, u.w = self.kernel, c.x[0].dtype, n, c.y[0].data
-        lr = (<float*>c.x[2].data)[0] if c.x[2].dtype == FLOAT32 else (<double*>c.x[2].data)[0]
+        lr = number(c.x[2].dtype, c.x[2].data, 0)
         self.coefficients((<Settings>c.attributes).value, lr, <double>(<int64_t*>c.x[3].data)[0], u.c)
         for i in range(c.n_out):
             k = FIRST_STATE - 1 + i if i else 0
@@ -104,7 +105,7 @@ cdef int check_inputs(Rule rule, const Call* c) except -1:
     cdef int i
     if c.n_in != FIRST_STATE + len(rule.states):
         raise ValueError(f"{rule.name} has the inputs {', '.join(rule.operands.split())}, got {c.n_in}")
-    dtypes = is_floating(c.x[0].dtype) and is_floating(c.x[2].dtype) and c.x[3].dtype == INT64
+    dtypes = is_real(c.x[0].dtype) and is_real(c.x[2].dtype) and c.x[3].dtype == INT64
     shapes = c.x[2].layout.size == 1 and c.x[3].layout.size == 1
     for i in range(c.n_in):
         if i == 2 or i == 3: continue

@@ -7,7 +7,8 @@ from cygrad.core.graph.calls cimport note, tensor_item
 from cygrad.core.graph.steps cimport Arrays, call, put
 from cygrad.core.graph.trace cimport lists_calls
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport FLOAT32, FLOAT64, Array, is_floating, itemsize
+from cygrad.kernels cimport by_dtype
+from cygrad.kernels.array cimport Array, is_real, itemsize, real
 
 from cygrad.core.errors import described
 
@@ -26,7 +27,7 @@ cdef int check_running(str name, r, Tensor x, bint train) except -1:
 cdef Tensor check_statistic(str name, r, Tensor x):
     """`r`, a statistic of the channels of x. Raises TypeError or ValueError for anything else."""
     cdef Tensor t
-    if type(r) is not Tensor or not is_floating((<Tensor>r).dtype):
+    if type(r) is not Tensor or not is_real((<Tensor>r).dtype):
         raise TypeError(f"batch_norm: {name} must be a floating-point tensor, got {described(r)}")
     t = <Tensor>r
     if x.layout.ndim > 1 and (t.layout.ndim != 1 or t.layout.shape[0] != x.layout.shape[1]):
@@ -81,16 +82,19 @@ def move_statistics(Tensor average, Tensor var, Tensor stats, double factor):
         raise ValueError(f"move_running: the statistics are {stats.shape}, running_mean {average.shape} and "
                          f"running_var {var.shape}; wanted (2, channels) and (channels,)")
     for r in (average, var):
-        if not is_floating((<Tensor>r).dtype) or stats.dtype not in (FLOAT32, FLOAT64):
+        if not is_real((<Tensor>r).dtype) or not is_real(stats.dtype):
             raise TypeError("move_running: running_mean, running_var and the statistics must be floating")
         check_writable(<Tensor>r, flags())
     move_running(average, var, stats, factor)
 
 
+cdef inline void approach(real* r, double v, double factor) noexcept nogil:
+    r[0] += <real>(factor * (v - r[0]))
+
+
 cdef void move(Array r, Array s, double factor) noexcept nogil:
-    cdef Py_ssize_t i, step = r.layout.strides[0]
-    cdef double v
+    cdef Py_ssize_t i
     for i in range(r.layout.shape[0]):
-        v = (<float*>s.data)[i] if s.dtype == FLOAT32 else (<double*>s.data)[i]
-        if r.dtype == FLOAT32: (<float*>r.data)[i * step] += <float>(factor * (v - (<float*>r.data)[i * step]))
-        else:                  (<double*>r.data)[i * step] += factor * (v - (<double*>r.data)[i * step])
+        by_dtype.call(r.dtype, approach[float], approach[double],
+                      by_dtype.element(r.dtype, r.data, i * r.layout.strides[0]),
+                      by_dtype.number(s.dtype, s.data, i), factor)

@@ -14,7 +14,8 @@ from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
-from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Layout, is_real
+from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Layout, is_real, real
+from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.driver cimport gather
 from cygrad.ops.base cimport View
 
@@ -350,6 +351,15 @@ cdef class DType(Attributes):
         self.dtype = DTYPES[self.number]
 
 
+ctypedef fused other:
+    float
+    double
+
+cdef inline void cast_(const real* x, Py_ssize_t n, other* y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n): y[i] = <other>x[i]
+
+
 @final
 cdef class Cast(Operator):
     """y = x in another dtype        dx = g in the dtype of x"""
@@ -364,14 +374,12 @@ cdef class Cast(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Py_ssize_t n = c.x[0].layout.size, i
+        cdef Py_ssize_t n = c.x[0].layout.size
         if not c.x[0].layout.dense or not is_real(c.x[0].dtype) or not is_real(c.y[0].dtype):
             return Operator.forward(self, c)
         if c.x[0].dtype == c.y[0].dtype: gather(c.y[0].data, &c.x[0], 0, n)
-        elif c.x[0].dtype == FLOAT32:
-            for i in range(n): (<double*>c.y[0].data)[i] = (<float*>c.x[0].data)[i]
         else:
-            for i in range(n): (<float*>c.y[0].data)[i] = <float>(<double*>c.x[0].data)[i]
+            call(c.x[0].dtype, cast_[float, double], cast_[double, float], <void*>c.x[0].data, n, <void*>c.y[0].data)
         return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:

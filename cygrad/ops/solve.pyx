@@ -21,7 +21,8 @@ from cygrad.core.graph.operator cimport Call, Operator, output_bit
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport lapack, spectra
-from cygrad.kernels.array cimport FLOAT32, INT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport INT64, MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.by_dtype cimport epsilon
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.lapack cimport Task, begin_task, each_matrix, threads_over
 from cygrad.kernels.threads cimport range_t
@@ -266,8 +267,7 @@ cdef double cutoff(const Call* c) noexcept nogil:
     cdef const Layout* x = c.x[0].layout
     cdef double rcond = (<Cutoff>c.attributes).rcond
     if rcond == rcond: return rcond
-    return max(x.shape[x.ndim - 2], x.shape[x.ndim - 1]) * (
-        1.1920928955078125e-07 if c.x[0].dtype == FLOAT32 else 2.220446049250313e-16)
+    return max(x.shape[x.ndim - 2], x.shape[x.ndim - 1]) * epsilon(c.x[0].dtype)
 
 
 @final

@@ -16,7 +16,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport search as searching
 from cygrad.kernels cimport sort as kernel
-from cygrad.kernels.array cimport BOOL, INT64, UINT8, MAX_NDIM, Array, Layout, is_floating, is_real, itemsize
+from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, UINT8, Array, Layout, has_gradients, is_real, itemsize
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.index cimport copy
 from cygrad.kernels.sort cimport SHORT
@@ -109,7 +109,7 @@ cdef class Sort(Operator):
         cdef int axis = (<Order>c.attributes).axis, size = itemsize(c.x[0].dtype)
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        if c.wanted and is_floating(c.y[0].dtype):
+        if c.wanted and has_gradients(c.y[0].dtype):
             c.n_out, c.hidden = 2, 1
             c.y[1].layout = lay.incref(c.y[0].layout)
             c.y[1].dtype = place_dtype(c.x[0].layout.shape[axis])

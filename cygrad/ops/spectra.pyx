@@ -20,7 +20,8 @@ from cygrad.core.graph.operator cimport Call, Operator, output_bit
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport spectra
-from cygrad.kernels.array cimport FLOAT32, MAX_NDIM, Layout, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, Layout, itemsize
+from cygrad.kernels.by_dtype cimport call_bint, element
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.lapack cimport Task, begin_task
 from cygrad.ops.decompose cimport (
@@ -71,14 +72,10 @@ cdef class SpectralGaps(Operator):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1], i
         cdef bint singular = (<Spectrum>c.attributes).singular, zero = (<Spectrum>c.attributes).zero
-        cdef bint found
         for i in range(c.y[0].layout.size // max(n * n, 1)):
             gather(c.workspace, &c.x[0], i * n, n)
-            if c.y[0].dtype == FLOAT32:
-                found = spectra.gaps(<float*>c.workspace, n, singular, zero, <float*>c.y[0].data + i * n * n)
-            else:
-                found = spectra.gaps(<double*>c.workspace, n, singular, zero, <double*>c.y[0].data + i * n * n)
-            if not found:
+            if not call_bint(c.y[0].dtype, spectra.gaps[float], spectra.gaps[double], <void*>c.workspace, n, singular,
+                             zero, element(c.y[0].dtype, c.y[0].data, i * n * n)):
                 with gil: self.refuse(c, i)
         return 0
 

@@ -18,9 +18,9 @@ from cygrad.kernels cimport driver, folds
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop
 from cygrad.kernels.reduce cimport fold_into
+from cygrad.ops.base cimport number_array
 from cygrad.ops.reduce cimport (
-    Axes, Reduction, Spread, binary, check_any_elements, count, derivative, number_array, over, over_kept_input,
-    read_into, scale,
+    Axes, Reduction, Spread, binary, check_any_elements, count, derivative, over, over_kept_input, read_into, scale,
 )
 
 from cygrad.core.errors import as_float, described

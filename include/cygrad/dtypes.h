@@ -5,37 +5,39 @@
    bytes   size of one element
    kind    NumPy's letter: b for bool, i and u for integers, f for floating point
    format  the letter of Python's struct module, for the buffer protocol
-   loop    the loop of a kernel that computes it (struct Loop in kernels/driver.pxd); CG_NO_LOOP: NumPy computes it */
+   loop    which of the kernels of a name computes it (struct Kernels in kernels/by_dtype.pxd); CG_NO_LOOP: NumPy does
+   grad    whether it can have gradients */
 #ifndef CYGRAD_DTYPES_H
 #define CYGRAD_DTYPES_H
 
 enum { CG_F32, CG_F64, CG_I64, CG_B8, CG_NO_LOOP };
 
-/*         name     bytes  kind  format  loop */
+/*         name     bytes  kind  format  loop  grad */
 #define CG_DTYPES(DTYPE) \
-    DTYPE(BOOL,    bool,    1, 'b', "?", CG_B8) \
-    DTYPE(INT8,    int8,    1, 'i', "b", CG_NO_LOOP) \
-    DTYPE(INT16,   int16,   2, 'i', "h", CG_NO_LOOP) \
-    DTYPE(INT32,   int32,   4, 'i', "i", CG_NO_LOOP) \
-    DTYPE(INT64,   int64,   8, 'i', "q", CG_I64) \
-    DTYPE(UINT8,   uint8,   1, 'u', "B", CG_NO_LOOP) \
-    DTYPE(UINT16,  uint16,  2, 'u', "H", CG_NO_LOOP) \
-    DTYPE(UINT32,  uint32,  4, 'u', "I", CG_NO_LOOP) \
-    DTYPE(UINT64,  uint64,  8, 'u', "Q", CG_NO_LOOP) \
-    DTYPE(FLOAT32, float32, 4, 'f', "f", CG_F32) \
-    DTYPE(FLOAT64, float64, 8, 'f', "d", CG_F64)
+    DTYPE(BOOL,    bool,    1, 'b', "?", CG_B8, 0) \
+    DTYPE(INT8,    int8,    1, 'i', "b", CG_NO_LOOP, 0) \
+    DTYPE(INT16,   int16,   2, 'i', "h", CG_NO_LOOP, 0) \
+    DTYPE(INT32,   int32,   4, 'i', "i", CG_NO_LOOP, 0) \
+    DTYPE(INT64,   int64,   8, 'i', "q", CG_I64, 0) \
+    DTYPE(UINT8,   uint8,   1, 'u', "B", CG_NO_LOOP, 0) \
+    DTYPE(UINT16,  uint16,  2, 'u', "H", CG_NO_LOOP, 0) \
+    DTYPE(UINT32,  uint32,  4, 'u', "I", CG_NO_LOOP, 0) \
+    DTYPE(UINT64,  uint64,  8, 'u', "Q", CG_NO_LOOP, 0) \
+    DTYPE(FLOAT32, float32, 4, 'f', "f", CG_F32, 1) \
+    DTYPE(FLOAT64, float64, 8, 'f', "d", CG_F64, 1)
 
-#define CG_NUMBER(constant, name, bytes, kind, format, loop) CG_##constant,
-#define CG_NAME(constant, name, bytes, kind, format, loop) #name,
-#define CG_BYTES(constant, name, bytes, kind, format, loop) bytes,
-#define CG_KIND(constant, name, bytes, kind, format, loop) kind,
-#define CG_FORMAT(constant, name, bytes, kind, format, loop) format,
-#define CG_LOOP(constant, name, bytes, kind, format, loop) loop,
-#define CG_FLOATING_BIT(constant, name, bytes, kind, format, loop) | (kind == 'f') << CG_##constant
-#define CG_REAL_BIT(constant, name, bytes, kind, format, loop) | (loop == CG_F32 || loop == CG_F64) << CG_##constant
+#define CG_NUMBER(constant, name, bytes, kind, format, loop, grad) CG_##constant,
+#define CG_NAME(constant, name, bytes, kind, format, loop, grad) #name,
+#define CG_BYTES(constant, name, bytes, kind, format, loop, grad) bytes,
+#define CG_KIND(constant, name, bytes, kind, format, loop, grad) kind,
+#define CG_FORMAT(constant, name, bytes, kind, format, loop, grad) format,
+#define CG_LOOP(constant, name, bytes, kind, format, loop, grad) loop,
+#define CG_FLOATING_BIT(constant, name, bytes, kind, format, loop, grad) | (kind == 'f') << CG_##constant
+#define CG_REAL_BIT(constant, name, bytes, kind, format, loop, grad) | (loop == CG_F32 || loop == CG_F64) << CG_##constant
+#define CG_GRAD_BIT(constant, name, bytes, kind, format, loop, grad) | grad << CG_##constant
 
 enum { CG_DTYPES(CG_NUMBER) CG_N_DTYPES };
-enum { CG_FLOATING = 0 CG_DTYPES(CG_FLOATING_BIT), CG_REAL = 0 CG_DTYPES(CG_REAL_BIT) };
+enum { CG_FLOATING = 0 CG_DTYPES(CG_FLOATING_BIT), CG_REAL = 0 CG_DTYPES(CG_REAL_BIT), CG_GRAD = 0 CG_DTYPES(CG_GRAD_BIT) };
 
 static inline const char *cg_dtype_name(int dtype) {
     static const char *const names[] = { CG_DTYPES(CG_NAME) };
@@ -63,6 +65,8 @@ static inline int cg_loop(int dtype) {
 }
 
 static inline int cg_is_floating(int dtype) { return CG_FLOATING >> dtype & 1; }
+
+static inline int cg_has_gradients(int dtype) { return CG_GRAD >> dtype & 1; }
 
 static inline int cg_is_real(int dtype) { return CG_REAL >> dtype & 1; }
 

@@ -8,7 +8,7 @@ from cygrad.core.graph.steps cimport emit
 from cygrad.core.graph.trace cimport PREPARING, Trace, is_frozen, refuse_trace
 from cygrad.core.store.buffer cimport WORKSPACE, allocate
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport Array, is_floating, itemsize
+from cygrad.kernels.array cimport Array, has_gradients, itemsize
 
 
 cdef class ForwardStep(Step):
@@ -83,7 +83,7 @@ cdef int note_call(Execution* e, Operator op, tuple inputs, object attributes, N
         for k in range(c.n_out - c.hidden):
             a = c.y[k]
             if c.view >= 0: a.data = e.buffers[k].data + a.layout.offset * itemsize(a.dtype)
-            outputs.append(item_of(&a, node if is_floating(a.dtype) else None, k, None, True, e.buffers[k]))
+            outputs.append(item_of(&a, node if has_gradients(a.dtype) else None, k, None, True, e.buffers[k]))
     t.calls.append(("operator", op, attributes, inputs[0], outputs, target is not None, node is not None, inputs[1],
                     t.within, bool(e.thread.training)))
     return 0

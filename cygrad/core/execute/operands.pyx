@@ -12,11 +12,12 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.source cimport warn_here
 from cygrad.core.store.buffer cimport Life
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport BOOL, FLOAT32, FLOAT64, INT64, is_floating
+from cygrad.kernels.array cimport BOOL, FLOAT64, INT64, is_floating, is_real
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import PrecisionWarning, described
 from cygrad.kernels.blas import blas_info
+from cygrad.kernels.by_dtype cimport put_number
 
 
 cdef extern from "Python.h":
@@ -69,10 +70,8 @@ cdef int cast_scalar(Operand* o, int dtype) except -1:
     """Write a Python number in the dtype of the operation."""
     v = <object>o.tensor
     o.array.dtype = dtype
-    if dtype == FLOAT32:
-        (<float*>&o.number)[0] = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else double_of(v, dtype)
-    elif dtype == FLOAT64:
-        o.number = PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else double_of(v, dtype)
+    if is_real(dtype):
+        put_number(dtype, &o.number, 0, PyFloat_AS_DOUBLE(v) if PyFloat_Check(v) else double_of(v, dtype))
     else:
         try:
             raw = np.array(v, DTYPES[dtype]).tobytes()

@@ -22,7 +22,7 @@ from cygrad.core.graph.views cimport join
 from cygrad.core.late_bound cimport apply1_t, apply2_t, late_bound
 from cygrad.core.store.buffer cimport GRAPHLESS
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport Layout, is_floating
+from cygrad.kernels.array cimport Layout, has_gradients
 
 
 ctypedef int (*run_into_t)(Operator op, Operand* x, int n, object attributes, Tensor target) except -1
@@ -80,7 +80,7 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         set_operands(&e, x, n, wanted)
         if f.trace != NULL and op.data_dependent_shape: refuse_shape(op)
         infer(&e, op)
-        if not is_floating(c.y[0].dtype): wanted = 0       # bools and integers carry no gradients
+        if not has_gradients(c.y[0].dtype): wanted = 0       # bools and integers carry no gradients
         if c.view >= 0: place_view(&e, x)
         else:
             place_fresh(&e, 0)
@@ -124,7 +124,7 @@ cdef inline void take_result(Execution* e, int k, Tensor y, Node node) noexcept:
     fill(y, e.buffers[k], <Layout*>e.call.y[k].layout, e.call.y[k].dtype)
     e.buffers[k] = NULL
     e.call.y[k].layout = NULL
-    if node is not None and is_floating(y.dtype): attach(y, node, k)
+    if node is not None and has_gradients(y.dtype): attach(y, node, k)
     if e.thread.scope != NULL: late_bound.tensor_made(y)
 
 

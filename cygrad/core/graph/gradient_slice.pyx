@@ -19,7 +19,7 @@ from cygrad.core.store.buffer cimport (
 )
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels cimport index as kernel
-from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, is_floating, itemsize
+from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, has_gradients, is_floating, itemsize
 from cygrad.kernels.grouping cimport Groups, group, group_bytes, sum_groups
 
 from cygrad.core.dtypes import DTYPES
@@ -53,7 +53,7 @@ cdef class GradientSlice:
         i, v = ensure_tensor(indices), ensure_tensor(values)
         if is_floating(i.dtype) or i.dtype == BOOL:
             raise TypeError(f"GradientSlice: the indices are {DTYPES[i.dtype]}; wanted integers")
-        if not is_floating(v.dtype):
+        if not has_gradients(v.dtype):
             raise TypeError(f"GradientSlice: the values are {DTYPES[v.dtype]}; wanted float32 or float64")
         if i.layout.ndim != 1 or v.layout.ndim < 1 or v.layout.shape[0] != i.layout.shape[0]:
             raise ValueError(f"GradientSlice: the indices are {i.shape} and the values {v.shape}; wanted (n,) and a "

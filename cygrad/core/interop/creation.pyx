@@ -14,7 +14,8 @@ from cygrad.core.graph.trace cimport lists_calls
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport FLOAT32, Array, is_real
+from cygrad.kernels cimport by_dtype
+from cygrad.kernels.array cimport Array, is_real, real
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import as_float, described
@@ -84,14 +85,14 @@ def full(shape: int | Sequence[int], value: float, dtype: npt.DTypeLike | None =
     return finish(t, requires_grad)
 
 
+cdef inline void fill_(real* data, Py_ssize_t n, real value) noexcept:
+    cdef Py_ssize_t i
+    for i in range(n): data[i] = value
+
+
 cdef void fill(char* data, Py_ssize_t n, int dtype, double value) noexcept:
     """Fill the memory of `n` floating elements with `value`."""
-    cdef Py_ssize_t i
-    cdef float f = <float>value
-    if dtype == FLOAT32:
-        for i in range(n): (<float*>data)[i] = f
-    else:
-        for i in range(n): (<double*>data)[i] = value
+    by_dtype.call(dtype, fill_[float], fill_[double], <void*>data, n, value)
 
 
 cdef int fill_kernel(Array* a, const void* parameters, object held) except -1:

@@ -21,12 +21,13 @@ from cygrad.core.graph.trace cimport refuse_trace, traces
 from cygrad.core.graph.construct cimport copy_plain, fresh, new_tensor
 from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.kernels.array cimport (
-    BOOL, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, dtype_format,
-    is_floating, itemsize,
+    BOOL, INT16, INT32, INT64, INT8, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, dtype_format, is_floating,
+    is_real, itemsize,
 )
 
 from cygrad.core.dtypes import DTYPES, dtype_number, read_dtype
 from cygrad.core.late_bound import bind, bind_methods
+from cygrad.kernels.by_dtype cimport number
 
 
 
@@ -181,8 +182,7 @@ def array(Tensor self, dtype=None, copy=None):
 
 
 cdef object read(const char* p, int dtype):
-    if dtype == FLOAT32: return <double>(<const float*>p)[0]
-    if dtype == FLOAT64: return (<const double*>p)[0]
+    if is_real(dtype): return number(dtype, p, 0)
     if dtype == BOOL: return p[0] != 0
     if dtype == INT64: return (<const int64_t*>p)[0]
     if dtype == INT32: return (<const int32_t*>p)[0]
