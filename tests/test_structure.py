@@ -220,6 +220,22 @@ def test_tests_are_short():
     assert not long, f"longer than {LONGEST_TEST} lines: {', '.join(map(str, long))}; split them by what they test"
 
 
+# Pairs that stand for two things, but are declared where others write.
+TWICE = {"Classes", "Diagonal", "Pass", "Place", "Settings", "Solver"}
+
+
+def test_a_class_name_stands_for_one_class():
+    """In the package, but for layers that are named as their operators, and for two public names of nets."""
+    found = {}
+    for path in SOURCES:
+        for name in re.findall(r"^[ \t]*(?:cdef )?class (\w+)", path.read_text(), re.M):
+            found.setdefault(name, set()).add(path.relative_to(PACKAGE).with_suffix(""))
+    twice = {name: paths for name, paths in found.items() if len(paths) > 1}
+    layers = {name for name, paths in twice.items() if name in cg.nn.__all__ and len(paths) == 2
+              and {path.parts[0] for path in paths} == {"nn", "ops"}}
+    assert len(layers) > 20 and set(twice) - layers - {"Operator", "GradientSlice"} == TWICE
+
+
 def public_names():
     """(name, object) of the public API: cygrad, the __all__ of its packages, and the methods of public classes."""
     modules = [("cygrad", cg, [n for n in dir(cg) if not n.startswith("_")])]

@@ -32,9 +32,9 @@ cdef void set_tape(Flags* f, Tape tape) noexcept:
 @cython.final
 @cython.no_gc
 @cython.freelist(16)
-cdef class Entry:
+cdef class ScopeEntry:
     """One entry into a scope, with the state to restore."""
-    cdef Entry outer        # the previous entry, of any thread
+    cdef ScopeEntry outer        # the previous entry, of any thread
     cdef unsigned long thread
     cdef int recording, training
     cdef Tape before, tape  # the thread's previous tape, and the one that the entry opened
@@ -46,13 +46,13 @@ cdef class Scope:
     """A scope of the recording and training flags. It can be entered again, nested or in sequence."""
     cdef int recording, training
     cdef bint opens_tape
-    cdef Entry found        # the last entry
+    cdef ScopeEntry found        # the last entry
     cdef object __weakref__
 
     cdef Tape enter(self):
         """Everything that can fail runs first, so that an exception leaves the flags unchanged."""
         cdef Flags* f = flags()
-        cdef Entry e = Entry.__new__(Entry)
+        cdef ScopeEntry e = ScopeEntry.__new__(ScopeEntry)
         if self.opens_tape: e.tape = Tape()
         e.thread, e.recording, e.training = PyThread_get_thread_ident(), f.recording, f.training
         e.before = <Tape>f.tape if f.tape != NULL else None
@@ -67,7 +67,7 @@ cdef class Scope:
     cdef int leave(self) except -1:
         """Leave without allocating, so that this works also when there is no memory."""
         cdef Flags* f = flags()
-        cdef Entry e = self.found, inner = None
+        cdef ScopeEntry e = self.found, inner = None
         cdef unsigned long thread = PyThread_get_thread_ident()
         while e is not None and e.thread != thread: inner, e = e, e.outer      # (skip entries of other threads)
         if e is None: raise RuntimeError("this thread exits a scope that it has not entered")

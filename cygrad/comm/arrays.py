@@ -69,7 +69,7 @@ def text(x: Any) -> str:
     return f"a {x.dtype} GradientSlice of shape ({', '.join(map(str, (rows, *x.values.shape[1:])))})"
 
 
-class Stream:
+class ElementStream:
     """The elements of tensors of one dtype, one tensor after the other. A tensor that is not contiguous has a
     contiguous copy here until close(). None stands for zeros, which are never written."""
 
@@ -114,12 +114,12 @@ class Stream:
         self.copied.clear()
 
 
-def streams(tensors: list[Tensor], packed: bool = True) -> list[Stream]:
+def streams(tensors: list[Tensor], packed: bool = True) -> list[ElementStream]:
     """A stream for each dtype, or for each tensor."""
-    if not packed: return [Stream([x]) for x in tensors]
+    if not packed: return [ElementStream([x]) for x in tensors]
     kinds: dict[Any, list[Tensor | None]] = {}
     for x in tensors: kinds.setdefault(x.dtype, []).append(x)
-    return [Stream(some) for some in kinds.values()]
+    return [ElementStream(some) for some in kinds.values()]
 
 
 class Pack:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from cygrad.autograd import pause
-from cygrad.comm.arrays import Pack, Stream, check, check_distinct, listed, streams, text
+from cygrad.comm.arrays import Pack, ElementStream, check, check_distinct, listed, streams, text
 from cygrad.comm.channel import Channel
 from cygrad.comm.launch import checked, world
 from cygrad.comm.overlap import AllReduceScope
-from cygrad.comm.sums import SEGMENT, Rows, added, all_reduce_stream, pack_for, scaled, segments
+from cygrad.comm.sums import SEGMENT, GatheredRows, added, all_reduce_stream, pack_for, scaled, segments
 from cygrad.core.errors import described
 from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.tensor import Tensor
@@ -125,8 +125,8 @@ class Communicator:
             if flag(call, "division", division) and out.dtype.kind != "f":
                 raise TypeError(f"{call}: out is {out.dtype}, and division=True needs float32 or float64")
             n = limited(out, self.size)
-            return given, [("division", division)], Pack(n, (self.size - 1) * n, out.dtype), [Stream([out]), *(
-                Stream([x]) for x in given)]
+            return given, [("division", division)], Pack(n, (self.size - 1) * n, out.dtype), [ElementStream([out]), *(
+                ElementStream([x]) for x in given)]
 
         with self._begun(call, prepare) as (given, _, pack, (result, *sources)):
             for start, stop in segments(out.size, pack.n):
@@ -147,7 +147,7 @@ class Communicator:
         def prepare(self):
             given = self._parts(call, "outs", outs, "array", array, written=True)
             n = limited(array, self.size)
-            return given, [], Pack(n, 0, array.dtype), [Stream([array]), *(Stream([x]) for x in given)], \
+            return given, [], Pack(n, 0, array.dtype), [ElementStream([array]), *(ElementStream([x]) for x in given)], \
                 [Pack(n, 0, array.dtype) for _ in range(self.size)]
 
         with self._begun(call, prepare) as (given, _, pack, (source, *results), packs):
@@ -205,7 +205,7 @@ class Communicator:
     def _sum(self, x, division):
         """The sum of a GradientSlice over ranks."""
         counts = self._channel.gather(np.array([len(x)]))[:, 0]
-        rows = Rows(x, counts, x.shape, (x.values.shape, x.dtype))
+        rows = GatheredRows(x, counts, x.shape, (x.values.shape, x.dtype))
         rows.join(self._channel)
         return rows.total(self._divisor(division))
 
@@ -215,7 +215,7 @@ class Communicator:
         if self.rank == root:
             for t in (x.indices, x.values): self._channel.spread(np.ascontiguousarray(t.detach().numpy()).ravel(), root)
             return x
-        rows = Rows(None, [n], x.shape, (x.values.shape, x.dtype))
+        rows = GatheredRows(None, [n], x.shape, (x.values.shape, x.dtype))
         for t in (rows.indices, rows.values): self._channel.spread(t.numpy().reshape(-1), root)
         return GradientSlice(rows.indices, rows.values, x.shape)
 

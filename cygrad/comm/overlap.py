@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cygrad.autograd import pause
-from cygrad.comm.arrays import Stream, listed, text
-from cygrad.comm.sums import Rows, all_reduce_stream, pack_for
+from cygrad.comm.arrays import ElementStream, listed, text
+from cygrad.comm.sums import GatheredRows, all_reduce_stream, pack_for
 from cygrad.core.errors import described
 from cygrad.core.graph.gradient_slice import GradientSlice
 from cygrad.core.graph.tensor import Tensor
@@ -193,7 +193,7 @@ class AllReduceScope:
         stream, rows, new, error = None, [], {}, None
         try:                                        # what may fail for lack of memory
             if dense: stream = self._stream(variables, own, dense, new)
-            rows = [Rows(own[k], np.maximum(table[:, k], 0), variables[k].shape,
+            rows = [GatheredRows(own[k], np.maximum(table[:, k], 0), variables[k].shape,
                          (variables[k].shape, variables[k].dtype)) for k in sparse]
         except Exception as e: error = e
         try:
@@ -215,7 +215,7 @@ class AllReduceScope:
         for k in dense:
             if isinstance(own[k], GradientSlice): new[k] = own[k].to_dense()
             elif own[k] is None: new[k] = zeros(variables[k].shape, dtype=variables[k].dtype)
-        return Stream([new.get(k, own[k]) for k in dense])
+        return ElementStream([new.get(k, own[k]) for k in dense])
 
 
 def check_variable(k, x):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cygrad.autograd import pause
-from cygrad.comm.arrays import Pack, Stream, text
+from cygrad.comm.arrays import Pack, ElementStream, text
 from cygrad.comm.communicator import Communicator
 from cygrad.comm.sums import SEGMENT, segments
 from cygrad.core.errors import described
@@ -341,7 +341,7 @@ class Exchange:
     def __init__(self, channel, tensors):
         self.channel, self.rounds = channel, []
         for dtype in dict.fromkeys(x.dtype for some in tensors for x in some) if channel.size > 1 else ():
-            parts = [Stream([x for x in some if x.dtype == dtype]) for some in tensors]
+            parts = [ElementStream([x for x in some if x.dtype == dtype]) for some in tensors]
             n = min(max(s.size for s in parts), SEGMENT // dtype.itemsize // channel.size + 1)
             packs = [Pack(0 if r == channel.rank else n, 0, dtype) for r in range(channel.size)]
             self.rounds.append((parts, packs, Pack(n, 0, dtype), n))

@@ -66,7 +66,7 @@ def all_reduce_stream(channel, stream, pack, divisor=1, scale=None):
         stream.write(start, stop, pack.tensor[:stop - start])
 
 
-class Rows:
+class GatheredRows:
     """The rows of a GradientSlice of all ranks, in their order: memory for them, which join() fills."""
 
     def __init__(self, own, counts, shape, like):

@@ -16,7 +16,7 @@ class Ahead:
     of the results, the end of the last reference and the end of the interpreter."""
 
     def __init__(self, source: Iterator[Any], depth: int):
-        self._state = state = State(source, depth)
+        self._state = state = SharedState(source, depth)
         thread = threading.Thread(target=state.run, name="cygrad.data", daemon=True)
         self._close = weakref.finalize(self, state.close, thread)
         thread.start()
@@ -28,7 +28,7 @@ class Ahead:
     def close(self) -> None: self._close()
 
 
-class State:
+class SharedState:
     """What the thread and the iterator share. The thread holds no reference to the iterator."""
 
     def __init__(self, source: Iterator[Any], depth: int):

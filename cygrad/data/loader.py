@@ -11,7 +11,7 @@ from cygrad.core.errors import described
 from cygrad.core.execute.generator import default_generator, load_generator
 from cygrad.data.ahead import Ahead
 from cygrad.data.slots import Ring, Slot
-from cygrad.data.sources import Read, Stream, source_of
+from cygrad.data.sources import Read, IterableSource, source_of
 from cygrad.data.workers import Workers
 from cygrad.optim.settings import count, runs, shown
 
@@ -198,7 +198,7 @@ class DataLoader:
         """A function that makes batch number k of this epoch, or returns None after the last. Of a stream, the numbers
         must increase by 1. A StopIteration of the data arrives as a RuntimeError, since it would end the loop."""
         source, size, drop_last = self._source, self.batch_size, self.drop_last
-        if isinstance(source, Stream):
+        if isinstance(source, IterableSource):
             stream, skipped = source.open(), self._position * size
 
             def read_stream(k: int) -> Read | None:

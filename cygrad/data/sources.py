@@ -28,7 +28,7 @@ class Column(NamedTuple):
 Read = tuple[Spec, list[Column]]
 
 
-def source_of(data: Any, collate: Callable[..., Any] | None) -> "Columns | Samples | Stream":
+def source_of(data: Any, collate: Callable[..., Any] | None) -> "Columns | Samples | IterableSource":
     """The source that reads `data`."""
     if is_array(data): return Columns(None, [data])
     if isinstance(data, (tuple, Mapping)) and collate is None:
@@ -39,7 +39,7 @@ def source_of(data: Any, collate: Callable[..., Any] | None) -> "Columns | Sampl
             raise TypeError(f"DataLoader: a dict of data must contain arrays, one row for each sample, got "
                             f"{described(data)}; for samples by key, pass list(data.values())")
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"): return Samples(data, collate)
-    if hasattr(data, "__iter__"): return Stream(data, collate)
+    if hasattr(data, "__iter__"): return IterableSource(data, collate)
     raise TypeError(f"DataLoader: data must be an array, a tuple or dict of arrays, a sequence of samples or an "
                     f"iterable of them, got {described(data)}")
 
@@ -95,7 +95,7 @@ class Samples:
         return join([self.data[int(k)] for k in rows], self.collate)
 
 
-class Stream:
+class IterableSource:
     """An iterable without a length, which starts again for each epoch."""
 
     n = None

@@ -57,7 +57,7 @@ def load():
     return (digits.images / 16).astype("float32")[:, None], digits.target, order[:cut], order[cut:]
 
 
-class Step:
+class StepMemory:
     """The memory of one training step: the live bytes of each category after every event (a buffer is allocated, freed,
     or moves to another category), and whether the step was in its forward pass.
 
@@ -132,7 +132,7 @@ def main(model, epochs, batch_size, threads, seed, output, say=print):
             order = rng.permutation(training)
             batches = [order[i:i + batch_size] for i in range(0, len(order), batch_size)]
             if epoch == epochs - 1:         # measure the first step of the last epoch
-                step = Step(train, net, solver, images, labels, [batches.pop(0)])
+                step = StepMemory(train, net, solver, images, labels, [batches.pop(0)])
                 losses += step.result
             losses += train(net, solver, images, labels, batches)
             seconds += time.perf_counter() - start

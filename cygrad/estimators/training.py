@@ -11,7 +11,7 @@ from cygrad.core.errors import described
 from cygrad.optim.settings import count, number
 
 
-class Settings(NamedTuple):
+class TrainingSettings(NamedTuple):
     """The checked parameters of a training. `fraction` is that of the rows that are held out, 0 for none."""
 
     batch_size: int
@@ -35,14 +35,14 @@ class Data(NamedTuple):
 
 
 def settings_of(estimator):
-    """The Settings of an estimator. Raises TypeError or ValueError for parameters that cannot be used."""
+    """The TrainingSettings of an estimator. Raises TypeError or ValueError for parameters that cannot be used."""
     owner, e = type(estimator).__name__, estimator
     for name, value in (("early_stopping", e.early_stopping), ("verbose", e.verbose)):
         if not isinstance(value, (bool, int, np.bool_)):
             raise TypeError(f"{owner}: {name} must be True or False, got {described(value)}")
     fraction = number(owner, "validation_fraction", e.validation_fraction, above=0, high=1)
     if fraction == 1: raise ValueError(f"{owner}: validation_fraction must be less than 1, got 1; it leaves no rows")
-    return Settings(
+    return TrainingSettings(
         count(owner, "batch_size", e.batch_size), count(owner, "max_epochs", e.max_epochs),
         None if e.tolerance is None else number(owner, "tolerance", e.tolerance),
         count(owner, "patience", e.patience), fraction if e.early_stopping else 0.0, bool(e.verbose))

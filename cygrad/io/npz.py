@@ -154,7 +154,7 @@ def read_metadata(file):
         if entry.name == METADATA: break
     else:
         return {}
-    stream, data = Stream(file, entry), bytearray(entry.nbytes)
+    stream, data = NpzStream(file, entry), bytearray(entry.nbytes)
     stream.readinto(memoryview(data))
     stream.close()
     text = decoded(data, f"{file}: {METADATA}")
@@ -163,10 +163,13 @@ def read_metadata(file):
     return found
 
 
-class Stream(MemberStream):
+class NpzStream(MemberStream):
     """The bytes of an Entry in turn."""
 
     def __init__(self, file, entry):
         member, skip = entry.place
         super().__init__(file, member)
         self.readinto(memoryview(bytearray(skip)))
+
+
+Stream = NpzStream        # saving.py calls that of each format so

@@ -13,7 +13,7 @@ from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.slots cimport Slot, buffer_in
 from cygrad.memory cimport sites as about
 from cygrad.memory.scopes cimport Open
-from cygrad.memory.states cimport SLOT_SAVED, SLOT_RELEASED, MARKED, Entry, Event, State
+from cygrad.memory.states cimport SLOT_SAVED, SLOT_RELEASED, MARKED, Entry, Event, MemoryState
 
 from cygrad.memory.sites import operation, reason, stack
 
@@ -117,11 +117,11 @@ cdef class EventLog(Open):
     cdef int64_t began, ended, latest           # ticks
     cdef int64_t began_ns, ended_ns
     cdef int suspended                          # above 0: folding is suspended
-    cdef State base                             # before the first event in memory
+    cdef MemoryState base                             # before the first event in memory
     cdef list samples                           # (event, time, live bytes by category) of some dropped events
     cdef list base_phases                       # [phase, event and time of its first, event and time after its last]
     cdef list removed                           # by phase: the number of entries removed from base_phases
-    cdef State peak_state                       # the state at the peak, if that event was dropped
+    cdef MemoryState peak_state                       # the state at the peak, if that event was dropped
     cdef readonly list sites, frames, shapes, layers    # what the numbers in events refer to (memory/sites.pyx)
     cdef readonly list allocated                # by site: [allocations, bytes] of the dropped events
     cdef readonly tuple before                  # live bytes by category at the start
@@ -130,7 +130,7 @@ cdef class EventLog(Open):
     cdef readonly bint lost                     # an event is missing because there was no memory for it
 
     def __cinit__(self):
-        self.base, self.before = State(), (0,) * <int>CATEGORIES
+        self.base, self.before = MemoryState(), (0,) * <int>CATEGORIES
         self.base_phases, self.allocated, self.samples = [], [], []
         self.sites, self.frames, self.shapes, self.layers = [], [], [], []
         self.removed = [0] * len(PHASES)
@@ -150,7 +150,7 @@ cdef class EventLog(Open):
         set_phase(flags())
         self.sites, self.frames, self.shapes, self.layers = about.sites, about.frames, about.shapes, about.layers
         self.before = tuple([counters.by_category[c] for c in range(<int>CATEGORIES)])
-        self.base = State()
+        self.base = MemoryState()
         for c in range(<int>CATEGORIES): self.base.before[c] = self.base.totals[c] = counters.by_category[c]
         self.base_phases, self.allocated, self.samples = [], [], [(0, 0, self.before)]
         self.removed = [0] * len(PHASES)
@@ -243,9 +243,9 @@ cdef class EventLog(Open):
         """The first `count` events in memory, or all of them."""
         return self.n if count is None else max(0, min(<Py_ssize_t>count, self.n))
 
-    cdef State at(self, Py_ssize_t count):
+    cdef MemoryState at(self, Py_ssize_t count):
         """The state after the first `count` events. Of the dropped events only the peak is known."""
-        cdef State state
+        cdef MemoryState state
         cdef Py_ssize_t i
         if count <= self.dropped and self.dropped and self.peak_state is not None: return self.peak_state
         state = self.base.copy()
@@ -260,14 +260,14 @@ cdef class EventLog(Open):
 
     def totals(self):
         """The live bytes by category after all events."""
-        cdef State state = self.at(len(self))
+        cdef MemoryState state = self.at(len(self))
         cdef int c
         return tuple([state.totals[c] for c in range(<int>CATEGORIES)])
 
     def course(self, Py_ssize_t points, count=None):
         """The live bytes over time: (event, ticks, live bytes by category) for at most `points` intervals of events,
         each at its maximum."""
-        cdef State state = self.base.copy()
+        cdef MemoryState state = self.base.copy()
         cdef list out = []
         cdef Py_ssize_t i, n = self.held(count)
         cdef Py_ssize_t stretch = (n - 1) // max(points, <Py_ssize_t>1) + 1 if n else 1
@@ -331,7 +331,7 @@ cdef class EventLog(Open):
     def lives(self):
         """Yield (buffer, bytes, site, category at the end, ticks from, to) of each buffer that was allocated in the
         log; `to` is None while it lives. Of the dropped events, only buffers that lived on are included."""
-        cdef State state = self.base.copy()
+        cdef MemoryState state = self.base.copy()
         cdef Entry* found
         cdef Py_ssize_t i = 0, n = self.n
         self.suspended += 1                             # (suspend folding until the generator ends)

@@ -38,7 +38,7 @@ cdef class Table:
     cdef list listed(self)
 
 @cython.final
-cdef class State:
+cdef class MemoryState:
     cdef size_t before[CATEGORIES]      # live bytes of buffers from before the log
     cdef size_t totals[CATEGORIES]      # all live bytes
     cdef Table live                     # the buffers allocated since
@@ -46,5 +46,5 @@ cdef class State:
     cdef bint lost                      # the state is incomplete because there was no memory
 
     cdef void play(self, const Event* e) noexcept
-    cdef State copy(self)
+    cdef MemoryState copy(self)
     cdef tuple shown(self)

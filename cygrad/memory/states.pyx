@@ -90,7 +90,7 @@ cdef class Table:
         return [entry for _, entry in out]
 
 
-cdef class State:
+cdef class MemoryState:
     """The live buffers and the filled slots after some events."""
 
     def __cinit__(self):
@@ -125,8 +125,8 @@ cdef class State:
             if found == NULL: self.before[e.category] += e.nbytes
             else: found.category = e.category
 
-    cdef State copy(self):
-        cdef State other = State()
+    cdef MemoryState copy(self):
+        cdef MemoryState other = MemoryState()
         memcpy(other.before, self.before, sizeof(self.before))
         memcpy(other.totals, self.totals, sizeof(self.totals))
         other.live, other.slots, other.lost = self.live.copy(), self.slots.copy(), self.lost

@@ -54,7 +54,7 @@ class Item(NamedTuple):
         return *self.elements, self.place
 
 
-class Blob(NamedTuple):
+class KnownBlob(NamedTuple):
     """The last blob that has certain elements. `recorded`: it may have a graph, so a tensor without one is detached."""
 
     name: str
@@ -108,7 +108,7 @@ class Reader:
 
     def __init__(self, net: Any, calls: list[Any], names: Mapping[str, Tensor]):
         self.net, self.blobs = net, dict[Key, str]()
-        self.arrays: dict[Elements, Blob] = {}
+        self.arrays: dict[Elements, KnownBlob] = {}
         self.keys: dict[int, set[Key]] = {}         # the arrays in each buffer, by its address
         self.gradients: set[Elements] = set()       # that backward passes have left in .grad
         self.refused: dict[Elements, str] = {}      # of which no blob is known, and why
@@ -184,7 +184,7 @@ class Reader:
         self.blobs[a.key] = name
         known = self.arrays.get(a.elements)         # (a detached array must not stand for one with a graph)
         if a.place is not None or known is None or not known.recorded:
-            self.arrays[a.elements] = Blob(name, a.place is not None)
+            self.arrays[a.elements] = KnownBlob(name, a.place is not None)
         self.keys.setdefault(a.buffer, set()).add(a.key)
 
     def set_gradient(self, a: Item, name: str, graph: bool) -> None:
@@ -193,7 +193,7 @@ class Reader:
         self.set_name(a, name)
         if graph and a.place is not None: return
         del self.blobs[a.key]
-        self.arrays[a.elements] = Blob(name, True)
+        self.arrays[a.elements] = KnownBlob(name, True)
 
     def elements(self, a: Item) -> str:
         """A blob with the elements of an array, perhaps at another place in the graph."""
@@ -268,7 +268,7 @@ class Reader:
     def track(self, buffer: int) -> None:
         """After a recorded write to a buffer: its arrays have a graph from now on, unless they are detached."""
         for key in [key for key in self.keys.get(buffer, ()) if key[4] is None]:
-            self.arrays[key[:4]] = Blob(self.blobs.pop(key, self.arrays[key[:4]].name), True)
+            self.arrays[key[:4]] = KnownBlob(self.blobs.pop(key, self.arrays[key[:4]].name), True)
             self.keys[buffer].discard(key)
 
     def call_of(self, op: Any, attributes: Any, n: int) -> tuple[str, dict[str, Any]]:

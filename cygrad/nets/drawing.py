@@ -15,7 +15,7 @@ from cygrad.core.errors import cut
 from cygrad.core.handles import Replacing
 from cygrad.core.paths import file_path
 from cygrad.nets.definition import shown_arguments
-from cygrad.nets.layers import Node, arrange, bends, longest_paths
+from cygrad.nets.layers import Vertex, arrange, bends, longest_paths
 from cygrad.nets.printing import described_blob, described_constant
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Oval:
     def __init__(self, version: Version, again: bool = False):
         self.version, self.again, self.dx = version, again, 0.0
         self.width = columns(version.label) * LETTER + 2 * PAD
-        self.node = Node(self.width, 0)
+        self.node = Vertex(self.width, 0)
 
 
 class Box:
@@ -160,7 +160,7 @@ class Box:
         self.width, self.ovals = max(map(columns, self.lines)) * LETTER + 2 * PAD, ovals
         below = sum(o.width for o in ovals) + 6 * (len(ovals) - 1)
         x = -below / 2
-        self.node = Node(max(self.width, below), layer)
+        self.node = Vertex(max(self.width, below), layer)
         for oval in ovals:
             oval.node, oval.dx = self.node, x + oval.width / 2
             x += oval.width + 6
@@ -185,7 +185,7 @@ class Sheet:
         self.boxes = [Box(o, written[k], layers[k] + 1) for k, o in enumerate(net.operators)]
         self.home = {oval.version: oval for ovals in written for oval in ovals}
         self.free: list[Oval] = []                  # the ovals that are no operator's
-        self.edges: list[tuple[Oval, list[Node], Box]] = []
+        self.edges: list[tuple[Oval, list[Vertex], Box]] = []
         for v in found: self.add_readers(v)
         bent = [node for _, chain, _ in self.edges for node in chain]
         nodes = [b.node for b in self.boxes] + [o.node for o in self.free] + bent
@@ -267,7 +267,7 @@ def svg(net: "Net") -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def edge(sheet: Sheet, oval: Oval, chain: list[Node], box: Box) -> str:
+def edge(sheet: Sheet, oval: Oval, chain: list[Vertex], box: Box) -> str:
     """A curve from the bottom of an oval through the bends to the top of a box, and an arrow. Beside the boxes of a
     layer it goes straight down."""
     x, low = MARGIN + oval.node.x + oval.dx, sheet.ends[oval.node.layer]

@@ -145,7 +145,7 @@ def load(cls: type, path: Any) -> "Net":
     with Input(name, who) as file:
         metadata = safetensors.read_metadata(file)
         entries = [e.name for e in safetensors.read_entries(file)]
-    reader = Reader(f"{who}: {cut(repr(name))}")
+    reader = FileReader(f"{who}: {cut(repr(name))}")
     reader.read(parsed(metadata, reader), entries)
     tensors = saving.read(name, who)
     if tensors.keys() != {*entries}:
@@ -153,7 +153,7 @@ def load(cls: type, path: Any) -> "Net":
     return reader.made(cls, tensors)
 
 
-def parsed(metadata: dict[str, str], reader: "Reader") -> Any:
+def parsed(metadata: dict[str, str], reader: "FileReader") -> Any:
     """The JSON of the metadata, as Python has it."""
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{reader.at} is not a net: its metadata must have \"format\": {FORMAT!r}, got "
@@ -186,7 +186,7 @@ def unknown(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number of JSON")
 
 
-class Reader:
+class FileReader:
     """Reads the definitions of a net. `at` is the place in the file, for messages. `read` checks everything, and `made`
     then makes the net."""
 

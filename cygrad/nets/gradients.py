@@ -12,7 +12,7 @@ from cygrad.core.errors import cut, described
 from cygrad.nets.definition import (
     DENSE, NEGATE, PYTHON, STOP, ZERO, Blob, GradientSlice, Operator, check_name, check_type,
 )
-from cygrad.nets.versions import DROPOUT, Place, Version, Versions, View
+from cygrad.nets.versions import DROPOUT, BlobPlace, Version, Versions, View
 from cygrad.ops.calls import kept, operand_names, operands
 from cygrad.ops.elementwise import add
 from cygrad.ops.gradient import scale_gradient
@@ -121,7 +121,7 @@ def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constan
     if isinstance(skip, bool) or not isinstance(skip, int):
         raise TypeError(f"{who}: skip must be an int, got {described(skip)}")
     if skip < 0: raise ValueError(f"{who}: skip must be at least 0, got {skip}")
-    walk = Walk(tuple(operators), skip, {*(constants or ())}, who, taken or set(), frozenset(frozen))
+    walk = ReverseVisit(tuple(operators), skip, {*(constants or ())}, who, taken or set(), frozenset(frozen))
     for y, head in heads.items():
         if y not in walk.known:
             raise ValueError(f"{who}: there is no blob {described(str(y))}; the blobs are "
@@ -182,7 +182,7 @@ def check_heads(ys: Any, who: str) -> dict[Blob, Blob | None]:
     return {check_name(y, who): None for y in ys}
 
 
-class Walk:
+class ReverseVisit:
     """The visit of the operators in reverse."""
 
     def __init__(self, operators: tuple[Operator, ...], skip: int, constants: set[str], who: str, taken: set[str],
@@ -300,7 +300,7 @@ class Walk:
         parts = self.parts.pop(version)
         return parts[0] if len(parts) == 1 else self.total(parts, self.fresh(f"{version[0]}_grad"))
 
-    def through_views(self, k: int, place: Place, g: Any) -> Any:
+    def through_views(self, k: int, place: BlobPlace, g: Any) -> Any:
         """The gradient of the root of a memory that the gradient `g` of a place in it gives."""
         self.refuse_unsure(k, place)
         for operator, j in reversed(place.views):
@@ -318,7 +318,7 @@ class Walk:
             name = names[j]
         return name
 
-    def refuse_unsure(self, k: int, place: Place) -> None:
+    def refuse_unsure(self, k: int, place: BlobPlace) -> None:
         """Raise RuntimeError if only a run shows whether a place is in the memory."""
         if place.sure: return
         raise RuntimeError(f"{self.who}: operator {k}, {cut(repr(self.operators[k]))}, writes to memory that other "

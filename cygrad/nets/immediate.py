@@ -15,13 +15,13 @@ from cygrad.nets.gradients import registered
 from cygrad.nets.operators import Operators
 
 
-class State(local):
+class ImmediateState(local):
     """The innermost open scope of each thread."""
 
     scope: "Immediate | None" = None
 
 
-state = State()
+state = ImmediateState()
 
 
 class Immediate(Operators):

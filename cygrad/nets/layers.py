@@ -7,15 +7,15 @@ SWEEPS = 12                 # of the crossings and of the positions; more change
 LEAF = 1e-4                 # the weight of a leaf's wish
 
 
-class Node:
+class Vertex:
     """A node with a width: its layer, its place in the layer from 0 on, and x, its middle."""
 
     __slots__ = "width", "layer", "order", "x", "above", "below"
 
     def __init__(self, width: float, layer: int):
         self.width, self.layer, self.order, self.x = width, layer, 0, 0.0
-        self.above: list[Node] = []
-        self.below: list[Node] = []
+        self.above: list[Vertex] = []
+        self.below: list[Vertex] = []
 
 
 def longest_paths(predecessors: Sequence[Sequence[int]]) -> list[int]:
@@ -25,18 +25,18 @@ def longest_paths(predecessors: Sequence[Sequence[int]]) -> list[int]:
     return layers
 
 
-def bends(source: Node, target: Node, width: float) -> list[Node]:
+def bends(source: Vertex, target: Vertex, width: float) -> list[Vertex]:
     """New nodes of an edge, one in each layer between its ends, which are linked through them."""
-    chain = [source, *(Node(width, k) for k in range(source.layer + 1, target.layer)), target]
+    chain = [source, *(Vertex(width, k) for k in range(source.layer + 1, target.layer)), target]
     for upper, lower in zip(chain, chain[1:], strict=False):
         upper.below.append(lower)
         lower.above.append(upper)
     return chain[1:-1]
 
 
-def arrange(nodes: Sequence[Node], gap: float) -> list[list[Node]]:
+def arrange(nodes: Sequence[Vertex], gap: float) -> list[list[Vertex]]:
     """Order the nodes of each layer and set their x, with `gap` between neighbours. Returns the layers."""
-    layers: list[list[Node]] = [[] for _ in range(1 + max((n.layer for n in nodes), default=-1))]
+    layers: list[list[Vertex]] = [[] for _ in range(1 + max((n.layer for n in nodes), default=-1))]
     for node in nodes: layers[node.layer].append(node)
     for layer in layers: number(layer)
     best, fewest = [[*layer] for layer in layers], crossings(layers)
@@ -53,17 +53,17 @@ def arrange(nodes: Sequence[Node], gap: float) -> list[list[Node]]:
     return best
 
 
-def number(layer: list[Node]) -> None:
+def number(layer: list[Vertex]) -> None:
     for k, node in enumerate(layer): node.order = k
 
 
-def barycentre(node: Node, down: bool) -> float:
+def barycentre(node: Vertex, down: bool) -> float:
     """The mean place of a node's neighbours in the layer that was ordered before; its own place if it has none."""
     near = node.above if down else node.below
     return sum(n.order for n in near) / len(near) if near else node.order
 
 
-def crossings(layers: list[list[Node]]) -> int:
+def crossings(layers: list[list[Vertex]]) -> int:
     """The number of pairs of edges between neighbouring layers that cross: the inversions of their lower ends, counted
     by a Fenwick tree."""
     total = 0
@@ -81,7 +81,7 @@ def crossings(layers: list[list[Node]]) -> int:
     return total
 
 
-def position(layers: list[list[Node]], gap: float) -> None:
+def position(layers: list[list[Vertex]], gap: float) -> None:
     """Set x so that nodes stand near the middle of their neighbours, in alternating sweeps, and the least left edge is
     0."""
     for layer in layers: place(layer, [0.0] * len(layer), gap)
@@ -94,19 +94,19 @@ def position(layers: list[list[Node]], gap: float) -> None:
         for node in layer: node.x -= left
 
 
-def is_leaf(node: Node) -> bool:
+def is_leaf(node: Vertex) -> bool:
     """Whether a node has one neighbour at the most. Leaves do not move the others, so a long chain stays straight."""
     return len(node.above) + len(node.below) < 2
 
 
-def wanted(node: Node, down: bool) -> float:
+def wanted(node: Vertex, down: bool) -> float:
     """The x of a node if it had its layer for itself."""
     near = (node.above if down else node.below) or node.above or node.below
     near = [n for n in near if not is_leaf(n)] or near
     return sum(n.x for n in near) / len(near) if near else node.x
 
 
-def place(layer: list[Node], wanted: list[float], gap: float) -> None:
+def place(layer: list[Vertex], wanted: list[float], gap: float) -> None:
     """Set the x of a layer's nodes: the least squares of the distances to what is wanted, in this order and without
     overlaps. Neighbours that would overlap form a block with the mean of their wishes (pool adjacent violators)."""
     blocks: list[tuple[float, float, int]] = []     # (sum of the wishes for the first node, of weights, of nodes)

@@ -32,7 +32,7 @@ SIGNS = "signs"             # the step that keeps only the signs of a result for
 GRADIENT = " (backward)"    # how the names of the steps of a backward pass end
 
 
-class Row(NamedTuple):
+class PlanRow(NamedTuple):
     """One buffer of a plan: the operator of the step that writes it first, where it is, its first and last step, the
     blob that is in it, "" if the buffer is no blob of the net, and the kind of that step (Plan.kinds)."""
 
@@ -73,7 +73,7 @@ class Plan:
             if offset is None: continue
             blob = found.get(number, "")
             last = end if blob in results else last
-            rows.append(Row(self.steps[first], nbytes, offset, first, last, blob, self.kinds[first]))
+            rows.append(PlanRow(self.steps[first], nbytes, offset, first, last, blob, self.kinds[first]))
         self.rows = tuple(rows)
 
     def __repr__(self) -> str:

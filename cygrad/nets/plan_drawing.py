@@ -10,7 +10,7 @@ from cygrad.nets.drawing import LETTER, columns, short, write
 from cygrad.memory.scales import byte_unit, shown, ticks
 
 if TYPE_CHECKING:
-    from cygrad.nets.plan import Plan, Row
+    from cygrad.nets.plan import Plan, PlanRow
 
 WIDTH, LEFT, RIGHT, TOP = 960, 76, 20, 74           # pixels: the drawing, and the margins of its panels
 ARENA, STRIP, CURVE, SPACE = 380, 10, 130, 46       # heights: addresses, kinds of steps, bytes in use, between them
@@ -109,7 +109,7 @@ class Picture:
                   f'<text class="soft" x="{end}" y="{foot + 28}" text-anchor="end">step</text>']
         return parts
 
-    def buffer(self, row: "Row") -> str:
+    def buffer(self, row: "PlanRow") -> str:
         """A rectangle, with a label where there is room."""
         x, y = self.x(row.first), self.y(row.offset + row.nbytes)
         w, h = self.x(row.last + 1) - x, self.y(row.offset) - y

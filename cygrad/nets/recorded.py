@@ -27,7 +27,7 @@ def from_graph(cls: type, y: Any, name: str | None, names: Mapping[str, Tensor] 
     ys = list(y) if isinstance(y, (list, tuple)) else [y]
     if not ys or not all(isinstance(t, Tensor) for t in ys):
         raise TypeError(f"Net.from_graph takes a tensor or a list of tensors, got {described(y)}")
-    walk = Walk(cls("net" if name is None else name), names)
+    walk = GraphVisit(cls("net" if name is None else name), names)
     ends = [walk.end(t) for t in ys]
     for node in walk.nodes(ends): walk.take(node)
     walk.net.outputs = [*dict.fromkeys(walk.blob(node, nr) for node, nr in ends)]
@@ -35,7 +35,7 @@ def from_graph(cls: type, y: Any, name: str | None, names: Mapping[str, Tensor] 
     return walk.net
 
 
-class Walk:
+class GraphVisit:
     """The visit of a graph."""
 
     def __init__(self, net: Any, names: Mapping[str, Tensor] | None):

@@ -4,19 +4,19 @@ from threading import get_ident
 from typing import Any, Self
 from weakref import ref
 
-Lock = dict[str, ref[Any]]          # {"now": the Turn that goes on}; empty, or with a Turn that was freed: none does
+Lock = dict[str, ref[Any]]          # {"now": the LockUse that goes on}; empty, or with one that was freed: none does
 
 
-class Turn:
+class LockUse:
     """The use of locks by a thread, until its scope is left, or else until this object is freed. `others` are the turns
     that have one of the locks already, and their locks.
 
-    (dict.setdefault is atomic. An interrupt between any two lines leaves no lock behind, because the Turn is freed with
-    the frame that made it.)"""
+    (dict.setdefault is atomic. An interrupt between any two lines leaves no lock behind, because the LockUse is freed
+    with the frame that made it.)"""
 
     __slots__ = "__weakref__", "locks", "mine", "others", "thread"
 
-    others: "tuple[tuple[Lock, Turn], ...]"
+    others: "tuple[tuple[Lock, LockUse], ...]"
 
     def __init__(self, *locks: Lock):
         self.locks, self.thread, self.others = locks, get_ident(), ()

@@ -22,10 +22,10 @@ class Memory:
 
     def __init__(self, root: Version):
         self.root = root
-        self.places: dict[str, Place] = {}      # of the blobs that are views of it now
+        self.places: dict[str, BlobPlace] = {}      # of the blobs that are views of it now
 
 
-class Place(NamedTuple):
+class BlobPlace(NamedTuple):
     """Where a blob is: the views that lead to it from the root of the memory, the first one first. `dense`: whether a
     reshape is a view. `sure`: whether it is known before a run that these are views and not copies. `detached`: whether
     it has no gradient."""
@@ -41,7 +41,7 @@ class Write(NamedTuple):
     """A recorded write in place: the new versions of blobs, that of the blob that is written first, with their places,
     and the versions of the root before and after it."""
 
-    versions: list[tuple[Version, Place]]
+    versions: list[tuple[Version, BlobPlace]]
     before: Version
     after: Version
 
@@ -56,7 +56,7 @@ class Versions:
         self.read: list[tuple[Version | None, ...]] = []        # by operator: the versions of its inputs
         self.written: list[tuple[Version, ...]] = []
         self.writes: dict[int, Write] = {}                      # the operators in place
-        self.places: dict[str, Place] = {}                      # of the blobs that share memory, or may
+        self.places: dict[str, BlobPlace] = {}                      # of the blobs that share memory, or may
         self.unsure: set[Version] = set()                       # these may be equal to the versions before them
         for k, operator in enumerate(operators):
             self.inputs |= {name for name in operator.inputs if name is not None and name not in self.now}
@@ -87,25 +87,25 @@ class Versions:
 
     # ---- blobs that share memory
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> BlobPlace:
         """The place of a blob; in memory of its own if none is known."""
         if name not in self.places:
             memory = Memory((name, self.now.get(name, 0)))
-            self.places[name] = memory.places[name] = Place(memory)
+            self.places[name] = memory.places[name] = BlobPlace(memory)
         return self.places[name]
 
-    def views_of(self, operator: Operator) -> list[Place]:
+    def views_of(self, operator: Operator) -> list[BlobPlace]:
         """The places of the outputs of an operator, if they are views of its first input."""
         kind, source = operator.type, operator.inputs[0] if operator.inputs else None
         if source is None or operator.of is not None or not is_view(operator): return []
         place, op = self.place(source), ROWS[kind].operator if kind not in ALIASES else None
         alias, in_order = (True, True) if op is None else (op.alias, op.in_order)
         sure = place.sure and kind != DROPOUT and (op is None or not op.may_copy or place.dense)
-        return [Place(place.memory, place.views if alias else (*place.views, (operator, j)),
+        return [BlobPlace(place.memory, place.views if alias else (*place.views, (operator, j)),
                       place.dense and in_order, sure, place.detached or kind == STOP)
                 for j in range(len(operator.outputs))]
 
-    def move(self, operator: Operator, views: Iterable[Place]) -> None:
+    def move(self, operator: Operator, views: Iterable[BlobPlace]) -> None:
         """The outputs of an operator are in other memory than before."""
         for name in operator.outputs:
             old = self.places.pop(name, None)
@@ -118,7 +118,7 @@ class Versions:
         name: str = operator.outputs[0]
         if name not in self.places:
             memory = Memory((name, self.now[name] - 1))
-            self.places[name] = memory.places[name] = Place(memory)
+            self.places[name] = memory.places[name] = BlobPlace(memory)
         place = self.places[name]
         memory, versions = place.memory, [((name, self.now[name]), place)]
         for other, at in memory.places.items():

@@ -18,7 +18,7 @@ from cygrad.nets.immediate import Immediate, mode
 from cygrad.nets.lowering import Run, progress
 from cygrad.nets.net import Net
 from cygrad.nets.plan import CAPTURE, eager_only, prepared
-from cygrad.nets.turns import Lock, Turn
+from cygrad.nets.turns import Lock, LockUse
 
 Values = dict[str, Tensor]
 KEPT = 4                    # programs of a net for the same inputs, in other modes or for other variables
@@ -64,7 +64,7 @@ class Ready(NamedTuple):
     changes: int                # of the blobs of the workspace
 
 
-class Begun(NamedTuple):
+class ForwardRun(NamedTuple):
     """What backward() needs after forward()."""
 
     net: Any
@@ -99,12 +99,12 @@ class Workspace:
         self._made: dict[str, Program] = {}         # the programs in whose memory other blobs are
         self._programs: dict[Any, tuple[Any, list[Program] | None]] = {}
         self._ready: dict[int, Ready] = {}
-        self._begun: dict[int, Begun] = {}          # the forward parts, by the ids of their nets
+        self._begun: dict[int, ForwardRun] = {}          # the forward parts, by the ids of their nets
         self._turn: Lock = {}
 
-    def _used(self, who: str, net: Net | None = None) -> Turn:
+    def _used(self, who: str, net: Net | None = None) -> LockUse:
         """The scope in which this workspace, and a net that it runs, are in use by this thread."""
-        turn = Turn(self._turn) if net is None else Turn(self._turn, net._turn)
+        turn = LockUse(self._turn) if net is None else LockUse(self._turn, net._turn)
         for lock, other in turn.others:
             if lock is not self._turn and other.thread == turn.thread: continue     # (this thread runs it elsewhere)
             turn.__exit__()
@@ -223,7 +223,7 @@ class Workspace:
             now = {name: y for name, y in found.items() if name in made}
             self._set_results(now, values, program, written(net.operators))
             versions = [(name, x, x.version, checksum_of(x)) for name, x in (*blobs.items(), *net.bindings.items())]
-            self._begun[id(net)] = Begun(ref(net), net.edits, program, values, versions,
+            self._begun[id(net)] = ForwardRun(ref(net), net.edits, program, values, versions,
                                          {**dict.fromkeys(made), **now, **blobs}, {*now} - net.kept)
 
     def backward(self, net: Net, clear_buffer: bool = False) -> None:

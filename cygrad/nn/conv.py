@@ -96,7 +96,7 @@ class Convolutions(Module):
         return text + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
 
 
-class Convolution(Convolutions):
+class ConvolutionBase(Convolutions):
     """The base of Conv1d, Conv2d and Conv3d."""
 
     def __init__(self, in_channels: int | None, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
@@ -131,7 +131,7 @@ class Convolution(Convolutions):
         return 2 * y.size * (self.weight.size // self.out_channels)
 
 
-class TransposedConvolution(Convolutions):
+class TransposedConvolutionBase(Convolutions):
     """The base of ConvTranspose1d, ConvTranspose2d and ConvTranspose3d."""
 
     transposed = True
@@ -178,13 +178,13 @@ def with_margins(x, margins, mode, value):
     return pad(x, ((0, 0),) * (ndim - len(margins)) + margins, mode, value)
 
 
-class Conv1d(Convolution):
+class Conv1d(ConvolutionBase):
     """The convolution of rows: x is (n, in_channels, width) or without n. See Conv2d."""
 
     nd, operator = 1, staticmethod(conv.conv1d)
 
 
-class Conv2d(Convolution):
+class Conv2d(ConvolutionBase):
     """The convolution of images: x is (n, in_channels, height, width) or without n; the result has out_channels. See
     cygrad.conv2d for stride, padding, dilation, groups and the sizes of the result.
 
@@ -202,19 +202,19 @@ class Conv2d(Convolution):
     nd, operator = 2, staticmethod(conv.conv2d)
 
 
-class Conv3d(Convolution):
+class Conv3d(ConvolutionBase):
     """The convolution of volumes: x is (n, in_channels, depth, height, width) or without n. See Conv2d."""
 
     nd, operator = 3, staticmethod(conv.conv3d)
 
 
-class ConvTranspose1d(TransposedConvolution):
+class ConvTranspose1d(TransposedConvolutionBase):
     """The transposed convolution of rows: x is (n, in_channels, width) or without n. See ConvTranspose2d."""
 
     nd, operator = 1, staticmethod(conv.conv_transpose1d)
 
 
-class ConvTranspose2d(TransposedConvolution):
+class ConvTranspose2d(TransposedConvolutionBase):
     """The transposed convolution of images, the gradient of Conv2d with respect to its input: x is (n, in_channels,
     height, width) or without n; the result has out_channels. See cygrad.conv_transpose2d for the sizes.
 
@@ -227,7 +227,7 @@ class ConvTranspose2d(TransposedConvolution):
     nd, operator = 2, staticmethod(conv.conv_transpose2d)
 
 
-class ConvTranspose3d(TransposedConvolution):
+class ConvTranspose3d(TransposedConvolutionBase):
     """The transposed convolution of volumes: x is (n, in_channels, depth, height, width) or without n. See
     ConvTranspose2d."""
 

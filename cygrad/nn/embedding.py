@@ -13,7 +13,7 @@ from cygrad.nn.parameter import Parameter
 from cygrad.ops.embedding import embedding, embedding_bag
 
 
-class Rows(Module):
+class RowLookup(Module):
     """A weight whose rows are looked up."""
 
     def __init__(self, num_embeddings, embedding_dim, padding_idx, device, dtype, generator):
@@ -58,7 +58,7 @@ class Rows(Module):
         return ", ".join([str(self.num_embeddings), str(self.embedding_dim), *options])
 
 
-class Embedding(Rows):
+class Embedding(RowLookup):
     """The rows of a weight at `indices`: indices of any shape give (*shape, embedding_dim).
 
     weight   (num_embeddings, embedding_dim), from N(0, 1); the row padding_idx is zeros and gets no gradient
@@ -79,7 +79,7 @@ class Embedding(Rows):
         return embedding(indices, self.weight, self.padding_idx, self.sparse)
 
 
-class EmbeddingBag(Rows):
+class EmbeddingBag(RowLookup):
     """The sum, mean or maximum of the rows of a weight in each bag of indices: (bags, embedding_dim).
 
     weight   (num_embeddings, embedding_dim), from N(0, 1); the row padding_idx is zeros, gets no gradient, and does not

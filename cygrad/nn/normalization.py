@@ -38,7 +38,7 @@ def count(batches):
     batches += 1
 
 
-class ChannelNorm(Module):
+class ChannelNormBase(Module):
     """The base of the layers with running statistics of channels. Subclasses set the numbers of dimensions that x may
     have, with words for them."""
 
@@ -109,7 +109,7 @@ class ChannelNorm(Module):
                 f"track_running_stats={self.track_running_stats}")
 
 
-class BatchNorm(ChannelNorm):
+class BatchNormBase(ChannelNormBase):
     """The base of BatchNorm1d, BatchNorm2d and BatchNorm3d."""
 
     _frozen = False
@@ -125,7 +125,7 @@ class BatchNorm(ChannelNorm):
         count(self.num_batches_tracked)
         return y
 
-    def freeze_statistics(self, freeze: bool = True) -> BatchNorm:
+    def freeze_statistics(self, freeze: bool = True) -> BatchNormBase:
         """Use the running statistics in train mode too and do not move them, as fine-tuning on small batches needs; the
         layer then does not depend on the mode. False: as before. weight and bias stay trainable; `freeze()` freezes
         them. Returns the layer. Raises ValueError for a layer without running statistics."""
@@ -140,13 +140,13 @@ class BatchNorm(ChannelNorm):
         return super().extra_repr() + ", frozen statistics" * self._frozen
 
 
-class BatchNorm1d(BatchNorm):
+class BatchNorm1d(BatchNormBase):
     """Batch normalization of (n, num_features) or (n, num_features, length). See BatchNorm2d."""
 
     ndims, wanted = (2, 3), "(n, channels) or (n, channels, length)"
 
 
-class BatchNorm2d(BatchNorm):
+class BatchNorm2d(BatchNormBase):
     """Normalize each channel of (n, num_features, height, width), then multiply it by its weight and add its bias. In
     train mode each channel gets mean 0 and variance 1 over the batch; in predict mode the running statistics are its
     mean and variance. See cygrad.batch_norm.
@@ -163,13 +163,13 @@ class BatchNorm2d(BatchNorm):
     ndims, wanted = (4,), "(n, channels, height, width)"
 
 
-class BatchNorm3d(BatchNorm):
+class BatchNorm3d(BatchNormBase):
     """Batch normalization of (n, num_features, depth, height, width). See BatchNorm2d."""
 
     ndims, wanted = (5,), "(n, channels, depth, height, width)"
 
 
-class InstanceNorm(ChannelNorm):
+class InstanceNormBase(ChannelNormBase):
     """The base of InstanceNorm1d, InstanceNorm2d and InstanceNorm3d."""
 
     def __init__(self, num_features: int | None, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
@@ -205,13 +205,13 @@ class InstanceNorm(ChannelNorm):
         return y
 
 
-class InstanceNorm1d(InstanceNorm):
+class InstanceNorm1d(InstanceNormBase):
     """Instance normalization of (n, num_features, length) or (num_features, length). See InstanceNorm2d."""
 
     ndims, wanted = (2, 3), "(n, channels, length) or (channels, length)"
 
 
-class InstanceNorm2d(InstanceNorm):
+class InstanceNorm2d(InstanceNormBase):
     """Normalize each channel of each sample of (n, num_features, height, width), or without n, to mean 0 and variance
     1; with affine=True, then multiply it by its weight and add its bias. See cygrad.instance_norm.
 
@@ -222,7 +222,7 @@ class InstanceNorm2d(InstanceNorm):
     ndims, wanted = (3, 4), "(n, channels, height, width) or (channels, height, width)"
 
 
-class InstanceNorm3d(InstanceNorm):
+class InstanceNorm3d(InstanceNormBase):
     """Instance normalization of (n, num_features, depth, height, width), or without n. See InstanceNorm2d."""
 
     ndims, wanted = (4, 5), "(n, channels, depth, height, width) or (channels, depth, height, width)"

@@ -13,7 +13,7 @@ Sizes = int | Sequence[int]
 Parts = int | Sequence[int | None] | None
 
 
-class Pooling(Module):
+class PoolingBase(Module):
     """The base of the pooling layers. Subclasses set the operator, and in `_shown` the attributes that it takes."""
 
     operator: Any = None
@@ -24,7 +24,7 @@ class Pooling(Module):
                              f"puts elements back")
 
 
-class MaxPooling(Pooling):
+class MaxPooling(PoolingBase):
     """The base of MaxPool1d, MaxPool2d and MaxPool3d."""
 
     _shown = "kernel_size", "stride", "padding", "dilation", "ceil_mode"
@@ -61,7 +61,7 @@ class MaxPool3d(MaxPooling):
     operator = staticmethod(pool.max_pool3d)
 
 
-class AvgPool1d(Pooling):
+class AvgPool1d(PoolingBase):
     """The mean of each window of rows: x is (n, channels, width) or without n. See cygrad.avg_pool2d."""
 
     _shown = "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"
@@ -76,7 +76,7 @@ class AvgPool1d(Pooling):
         return pool.avg_pool1d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
-class AvgPool2d(Pooling):
+class AvgPool2d(PoolingBase):
     """The mean of each window of images: x is (n, channels, height, width) or without n. The stride is the kernel size
     by default. See cygrad.avg_pool2d."""
 
@@ -101,7 +101,7 @@ class AvgPool3d(AvgPool2d):
     operator = staticmethod(pool.avg_pool3d)
 
 
-class LPPooling(Pooling):
+class LPPooling(PoolingBase):
     """The base of LPPool1d, LPPool2d and LPPool3d."""
 
     _shown = "norm_type", "kernel_size", "stride", "ceil_mode"
@@ -133,7 +133,7 @@ class LPPool3d(LPPooling):
     operator = staticmethod(pool.lp_pool3d)
 
 
-class AdaptiveAvgPooling(Pooling):
+class AdaptiveAvgPooling(PoolingBase):
     """The base of AdaptiveAvgPool1d, AdaptiveAvgPool2d and AdaptiveAvgPool3d."""
 
     _shown = ("output_size",)
@@ -165,7 +165,7 @@ class AdaptiveAvgPool3d(AdaptiveAvgPooling):
     operator = staticmethod(pool.adaptive_avg_pool3d)
 
 
-class AdaptiveMaxPooling(Pooling):
+class AdaptiveMaxPooling(PoolingBase):
     """The base of AdaptiveMaxPool1d, AdaptiveMaxPool2d and AdaptiveMaxPool3d."""
 
     _shown = ("output_size",)

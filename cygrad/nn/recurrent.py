@@ -18,7 +18,7 @@ from cygrad.ops.recurrent import gru, lstm, rnn
 PARTS = "weight_ih", "weight_hh", "bias_ih", "bias_hh"
 
 
-class Recurrence(Module):
+class RecurrenceBase(Module):
     """The base of the layers and the cells: the parameters, whose names _parts() yields."""
 
     gates = 1
@@ -82,7 +82,7 @@ class Recurrence(Module):
         return [found[name] for name in self._names]
 
 
-class Layers(Recurrence):
+class Layers(RecurrenceBase):
     """The base of LSTM, GRU and RNN."""
 
     def _set_up_layers(self, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, device,
@@ -219,7 +219,7 @@ def nonlinearity_of(layer, name):
 
 # ---- cells -----------------------------------------------------------------------------------------------------------
 
-class Cell(Recurrence):
+class Cell(RecurrenceBase):
     """The base of LSTMCell, GRUCell and RNNCell."""
 
     weight_ih: Tensor

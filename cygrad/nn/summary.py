@@ -84,7 +84,7 @@ def shape_of(y):
     return type(y).__name__
 
 
-class Watch:
+class CallWatch:
     """Notes the calls: its hooks run before and after each module."""
 
     def __init__(self, module):
@@ -133,7 +133,7 @@ def kept_bytes(log):
 
 def summarize(module: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Summary:
     """See Module.summary."""
-    watch = Watch(module)
+    watch = CallWatch(module)
     modules = list(module.modules())
     buffers = [(x, x.detach().copy()) for m in modules for x in (m.__dict__[name] for name in m._buffers)
                if is_readable(x)]

@@ -61,7 +61,7 @@ def remember_place(x, module, name):
     places.append((ref(module), name))
 
 
-class Shape(NamedTuple):
+class KnownShape(NamedTuple):
     """The shape that a waiting tensor gets, for _size_in()."""
 
     shape: tuple[int, ...]
@@ -112,7 +112,7 @@ class Change:
         for place, name in waiting(made.x).places:
             layer = place()
             if layer is None or not layer._pending or layer.__dict__.get(name) is not made.x: continue
-            size = layer._size_in({name: Shape(made.shape)})
+            size = layer._size_in({name: KnownShape(made.shape)})
             if size is not None: self.add(layer, size)
 
     def create(self):

@@ -17,7 +17,7 @@ from cygrad.kernels.driver cimport scatter
 from cygrad.kernels.grouping cimport Groups, group, group_bytes
 from cygrad.kernels.update cimport run as run_rule
 from cygrad.kernels.update cimport Kernel, find_inf_nan, kernel, norm, run_rows
-from cygrad.optim.parameters cimport Parameter
+from cygrad.optim.parameters cimport SolverParameter
 
 from cygrad.core.errors import InplaceError
 
@@ -26,7 +26,7 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
     """[(parameter, gradient)] for the parameters that a backward pass has reached; the gradient is a tensor or a
     GradientSlice, and contiguous. `refuses` names a solver that takes no GradientSlice. `workspace_bytes`, unless
     NULL, becomes what run_slice() needs. Raises for incomplete gradients and for those that do not fit."""
-    cdef Parameter p
+    cdef SolverParameter p
     cdef Tensor w, g
     cdef GradientSlice rows
     cdef Leaf leaf
@@ -72,9 +72,9 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
     """During a trace, instead of a write to the gradients of the parameters, or by "update" to the parameters: let a
     program call the solver's method `name`, and return True."""
     cdef size_t workspace_bytes = 0
-    cdef Parameter p
+    cdef SolverParameter p
     if not traces(): return False
-    found = [(<Parameter>p).tensor for p, _ in reached(parameters, name, refuses, &workspace_bytes)]
+    found = [(<SolverParameter>p).tensor for p, _ in reached(parameters, name, refuses, &workspace_bytes)]
     if name == "update" and workspace_bytes: drop(allocate(workspace_bytes, WORKSPACE))
     seen = {id(x) for x in found}
     others = [p.tensor for p in parameters.values() if id(p.tensor) not in seen and is_variable(p.tensor)]
@@ -98,7 +98,7 @@ cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except
 
 cdef class Target:
     """The gradient of a parameter, to be written."""
-    cdef Parameter p
+    cdef SolverParameter p
     cdef Tensor values      # contiguous: the gradient, a copy of it, or the values of `rows`
     cdef Tensor strided     # the gradient, if `values` is a copy
     cdef GradientSlice rows     # the new gradient, in which no index repeats, or None
@@ -106,7 +106,7 @@ cdef class Target:
 
 cdef list targets(dict parameters, str what, bint once):
     """The gradients that a backward pass has reached. With `once`, one that several parameters share occurs once."""
-    cdef Parameter p
+    cdef SolverParameter p
     cdef Target t
     cdef Leaf leaf
     cdef list out = []

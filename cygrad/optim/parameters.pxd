@@ -20,7 +20,7 @@ cdef class Group:
     cdef tuple numbers(self)
     cdef int assign(self, numbers) except -1
 
-cdef class Parameter:
+cdef class SolverParameter:
     """A parameter of a solver: the variable, its states, the number of its updates, and its group."""
     cdef Tensor tensor
     cdef list states
@@ -30,7 +30,7 @@ cdef class Parameter:
 cdef Group group_from(Group base, double solver_lr, double pending, dict settings)
 cdef int check_parameter(str who, name, v) except -1
 cdef int check_distinct(str who, dict made) except -1
-cdef Parameter parameter_of(str name, Tensor v, Group group, Parameter old, bint retain, int n_states)
+cdef SolverParameter parameter_of(str name, Tensor v, Group group, SolverParameter old, bint retain, int n_states)
 cdef dict checked_states(tuple keys, dict own, given)
 cdef int check_function(str owner, str name, f, str advice=*) except -1
 cdef double number(str name, value) except? -1

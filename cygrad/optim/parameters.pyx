@@ -98,7 +98,7 @@ cdef Group group_from(Group base, double solver_lr, double pending, dict setting
     return group
 
 
-cdef class Parameter:
+cdef class SolverParameter:
     pass
 
 
@@ -130,7 +130,7 @@ cdef int check_distinct(str who, dict made) except -1:
     cdef Tensor x
     cdef size_t start, end = 0
     for name, p in made.items():
-        x = (<Parameter>p).tensor
+        x = (<SolverParameter>p).tensor
         if id(x) in names:
             raise ValueError(f"{who}: {name!r} is the same tensor as {names[id(x)]!r}; a tensor is updated once, so "
                              f"list it once")
@@ -148,10 +148,10 @@ cdef int check_distinct(str who, dict made) except -1:
     return 0
 
 
-cdef Parameter parameter_of(str name, Tensor v, Group group, Parameter old, bint retain, int n_states):
+cdef SolverParameter parameter_of(str name, Tensor v, Group group, SolverParameter old, bint retain, int n_states):
     """A parameter with states of zeros, or, to retain them, those of `old`, which has the name so far, or is None. Its
     group remains that of `old`."""
-    cdef Parameter p = Parameter.__new__(Parameter)
+    cdef SolverParameter p = SolverParameter.__new__(SolverParameter)
     p.tensor, p.group = v, group if old is None else old.group
     if old is None or not retain:
         p.states = [zeros(v) for _ in range(n_states)]

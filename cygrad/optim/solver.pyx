@@ -29,8 +29,8 @@ from cygrad.ops.rules cimport Rule
 from cygrad.optim cimport gradients
 from cygrad.optim.gradients cimport is_traced, reached, run_slice
 from cygrad.optim.parameters cimport (
-    Group, Parameter, bound, check_distinct, check_function, check_parameter, checked_states, group_from, number, pair,
-    parameter_of,
+    Group, SolverParameter, bound, check_distinct, check_function, check_parameter, checked_states, group_from, number,
+    pair, parameter_of,
 )
 
 from cygrad.core.errors import described, module_of
@@ -181,7 +181,7 @@ cdef class Solver:
 
     def get_parameters(self):
         """The parameters, as a dict by name."""
-        return {name: (<Parameter>p).tensor for name, p in self.parameters.items()}
+        return {name: (<SolverParameter>p).tensor for name, p in self.parameters.items()}
 
     def remove_parameters(self, keys):
         """Remove the parameters of these names, a list or one name, and their states. Other names are ignored. Raises
@@ -202,7 +202,7 @@ cdef class Solver:
         """The groups of parameters, as in PyTorch: each is a mapping with "params", "lr", "lr_mult", "weight_decay"
         and "wd_mult". All but "params" can be assigned."""
         return [ParameterGroup(self, group, [name for name, p in self.parameters.items()
-                                             if (<Parameter>p).group is group]) for group in self.groups]
+                                             if (<SolverParameter>p).group is group]) for group in self.groups]
 
     def _read_group(self, Group group):
         return {"lr": group.lr, "lr_mult": group.lr_mult, "weight_decay": group.weight_decay, "wd_mult": group.wd_mult}
@@ -260,7 +260,7 @@ cdef class Solver:
         cdef list calls = calls_of(flags())         # of a program that becomes a net
         cdef Py_ssize_t n = len(calls) if calls is not None else 0
         for p in self.parameters.values():
-            x = (<Parameter>p).tensor
+            x = (<SolverParameter>p).tensor
             if is_variable(x): x.zero_grad()        # (not if it is frozen)
         if calls is not None:
             del calls[n:]
@@ -299,7 +299,7 @@ cdef class Solver:
 
     cdef int apply(self, list ready, size_t workspace_bytes) except -1:
         """Update the parameters of reached(). `workspace_bytes` are for row-sparse gradients."""
-        cdef Parameter p
+        cdef SolverParameter p
         cdef Update u
         cdef Group group = None
         cdef Buffer* workspace = allocate(workspace_bytes, WORKSPACE) if workspace_bytes else NULL
@@ -329,7 +329,7 @@ cdef class Solver:
 
     cdef int apply_with_hooks(self, list ready, before, after) except -1:
         """Update the parameters one by one. A hook may change gradients, parameters and settings."""
-        cdef Parameter p
+        cdef SolverParameter p
         cdef size_t workspace_bytes
         cdef list done = []
         cdef dict names = {id(p): name for name, p in self.parameters.items()}
@@ -419,14 +419,14 @@ cdef class Solver:
     def get_states(self):
         """By name of the parameter, a SolverState: `pstate`, its states by name, and `t`, the number of its updates.
         The tensors are the solver's own; copy() them to keep their values."""
-        return {name: SolverState(dict(zip(state_names(self), (<Parameter>p).states, strict=True)), (<Parameter>p).t)
-                for name, p in self.parameters.items()}
+        return {name: SolverState(dict(zip(state_names(self), (<SolverParameter>p).states, strict=True)),
+                                  (<SolverParameter>p).t) for name, p in self.parameters.items()}
 
     def set_states(self, states):
         """Copy the states from what get_states() returns, or from pairs (pstate, t). Raises RuntimeError if the solver
         has no parameters, ValueError or TypeError unless there is a state of the same shape and dtype for each
         parameter and no other; then nothing has changed."""
-        cdef Parameter p
+        cdef SolverParameter p
         cdef Tensor own, new
         cdef Array a
         if not self.parameters:
@@ -483,7 +483,7 @@ cdef class Solver:
         return __newobj__, (type(self),), self.__getstate__()
 
     def __getstate__(self):
-        cdef Parameter p
+        cdef SolverParameter p
         cdef dict parameters = {}
         cdef list groups = [self.base, *[g for g in self.groups if g is not self.base]]
         for name, p in self.parameters.items():
@@ -492,7 +492,7 @@ cdef class Solver:
             "settings": {type(self).settings[0]: self.lr, **self.given},
             "parameters": parameters,
             "groups": [(<Group>h).numbers() for h in groups],
-            "group_of": {name: groups.index((<Parameter>q).group) for name, q in self.parameters.items()},
+            "group_of": {name: groups.index((<SolverParameter>q).group) for name, q in self.parameters.items()},
             "uses_base": self.base in self.groups,
             "pending": self.pending,
             "attributes": dict(getattr(self, "__dict__", ())),          # of a subclass written in Python

@@ -15,7 +15,7 @@ from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.paths import file_path, folder_path
 from cygrad.io import saving
-from cygrad.trainers.trees import Damaged, Parts, joined
+from cygrad.trainers.trees import Damaged, Leaves, joined
 
 FORMAT, VERSION = "cygrad.trainers", "1"
 NAME = r"checkpoint_(\d{6,})%s\.safetensors"
@@ -43,7 +43,7 @@ class Checkpoints:
 
     def write(self, i: int, state: Mapping[str, Any]) -> None:
         """Write a checkpoint: the old file or the new one is there at every moment."""
-        parts = Parts("Trainer.train")
+        parts = Leaves("Trainer.train")
         text = json.dumps({name: parts.split(value, name) for name, value in state.items()}, separators=(",", ":"))
         saving.write(self.path(i, self.rank), parts.tensors,
                      {"format": FORMAT, "version": VERSION, "state": text}, "Trainer.train")

@@ -17,7 +17,7 @@ from cygrad.core.interop.numpy import asarray
 DEEPEST = 100               # levels of a state dict
 
 
-class Parts:
+class Leaves:
     """The tensors of a state dict, each once, by name."""
 
     def __init__(self, who: str):
@@ -59,7 +59,7 @@ class Parts:
 
 
 def joined(value: Any, tensors: Mapping[str, Tensor], damaged: "Damaged", depth: int = 0) -> Any:
-    """What Parts.split() has made `value` of. `tensors` are used as they are."""
+    """What Leaves.split() has made `value` of. `tensors` are used as they are."""
     if depth > 2 * DEEPEST: damaged("it is nested too deep")
     if value is None or isinstance(value, (bool, str, int, float)): return value
     if isinstance(value, list): return [joined(part, tensors, damaged, depth + 1) for part in value]

@@ -11,7 +11,7 @@ from random_nets import chain, mlp, random_net
 
 from cygrad.graph import Net, Operator
 from cygrad.nets.drawing import LONG, Sheet, versions
-from cygrad.nets.layers import Node, arrange, bends, crossings, longest_paths
+from cygrad.nets.layers import Vertex, arrange, bends, crossings, longest_paths
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -197,7 +197,7 @@ def test_layers_are_longest_paths():
 
 
 def linked(edges, sizes):
-    nodes = [[Node(10, k) for _ in range(n)] for k, n in enumerate(sizes)]
+    nodes = [[Vertex(10, k) for _ in range(n)] for k, n in enumerate(sizes)]
     for (i, a), (j, b) in edges: assert not bends(nodes[i][a], nodes[j][b], 2) or j - i > 1
     return [n for layer in nodes for n in layer]
 
