@@ -61,7 +61,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_late, *_packages})
+    return sorted({*globals(), *_late, *_packages} - {"bundles", "config", "core", "demo", "drawing", "kernels"})
 
 
 def get_include():

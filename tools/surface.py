@@ -46,8 +46,6 @@ def is_function(value):
 
 
 ATTRIBUTES = (property, functools.cached_property, types.GetSetDescriptorType, types.MemberDescriptorType)
-# Modules that `import cygrad` loads but that are not public.
-NOT_SHOWN = {f"cygrad.{name}" for name in ("bundles", "config", "core", "demo", "kernels")}
 
 
 def is_attribute(value):
@@ -61,8 +59,7 @@ def public(module):
     values = {}
     for name in sorted(names):
         value = found(getattr, module, name)
-        ours = getattr(value, "__name__", "").startswith("cygrad.") and value.__name__ not in NOT_SHOWN
-        if value is None or inspect.ismodule(value) and not ours: continue
+        if value is None or inspect.ismodule(value) and not value.__name__.startswith("cygrad."): continue
         values[name] = value
     return values
 

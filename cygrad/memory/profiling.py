@@ -125,7 +125,7 @@ class profile(Logged):
         """Draw the peak as a flame graph, an .svg file for the browser. Each Python function is above its caller, and
         its width shows the bytes that it and its callees had live; the operations are on top, in the colours of their
         categories. Raises TypeError or ValueError for another type of file."""
-        from cygrad.memory.flames import standalone
+        from cygrad.drawing.flames import standalone
 
         path = file_path(path, "flame", "peak.svg")
         if os.path.splitext(path)[1].lower() != ".svg":

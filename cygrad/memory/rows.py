@@ -1,20 +1,18 @@
 """The peak of a profile as data: its rows, their sums, and the tree of the Python stacks."""
 
-import os
 from typing import NamedTuple
 
 from cygrad.core.store.buffer import CATEGORY_NAMES
+from cygrad.drawing.labels import BEFORE, shown_line
 from cygrad.memory.log import PHASES
 from cygrad.memory.sites import BEYOND
 
 BY = ("operation", "category", "line", "layer", "shape", "why", "stack")    # the columns of compare()
-BEFORE = "before"         # the operation of buffers that were live when the scope was entered
 OUTSIDE = "(no layer)"    # the layer of everything else
 ALIVE = "(alive before the profile)"                # the same in compare(), which has a column "before"
 WITHOUT_A_REASON = {"parameters": "a variable", "gradients": "a gradient", "optimizer": "a solver's state",
                     "saved": "saved for backward", "workspace": "temporary workspace",
                     "other": "in use, or held by the program"}
-ONE_SHAPE = r"(\d+ x )?\([^)]*\) \w+"            # matches one shape in PeakRow.shape
 LONGEST_CYCLE = 16          # the maximum number of frames of a repeated cycle; longer ones are listed frame by frame
 
 
@@ -105,12 +103,6 @@ class Branch:
 
     def ordered(self):
         return sorted(self.branches.values(), key=lambda b: (-b.bytes, b.name))
-
-
-def shown_line(line):
-    """"file:line" with the file relative to the working directory, if it is below it."""
-    below = os.path.join(os.getcwd(), "")
-    return line[len(below):] if line.startswith(below) else line
 
 
 def shown_shape(shape):

@@ -7,23 +7,20 @@ that links to its place. Of a blob that is written several times, each oval has 
 
 import html
 import os
-import unicodedata
 import zlib
 from typing import TYPE_CHECKING, Any
 
 from cygrad.core.errors import cut
-from cygrad.core.handles import Replacing
 from cygrad.core.paths import file_path
+from cygrad.drawing.layers import Vertex, arrange, bends, longest_paths
+from cygrad.drawing.svg import LETTER, columns, curve, picture, short, write, written
 from cygrad.nets.definition import shown_arguments
-from cygrad.nets.layers import Vertex, arrange, bends, longest_paths
 from cygrad.nets.printing import described_blob, described_constant
 
 if TYPE_CHECKING:
     from cygrad.nets.net import Net
 
 LONG = 4                    # layers that an edge may cross
-LETTER = 6.8                # the width of a letter of 11 pixels in a font of fixed width, rounded up
-LONGEST = 30                # letters of a label; its tooltip has all
 LINE, OVAL, PAD, GAP, SPACE, MARGIN, HEAD = 15, 18, 9, 16, 34, 24, 34       # pixels
 BEND = 6
 
@@ -53,11 +50,6 @@ def draw(net: "Net", path: Any) -> None:
     if suffix not in (".svg", ".dot"):
         raise ValueError(f"Net.draw: the path must end with .svg or .dot, which is the format, got {cut(repr(name))}")
     write(name, to_svg(net) if suffix == ".svg" else to_dot(net), "Net.draw")
-
-
-def write(name: str, text: str, who: str) -> None:
-    """Replace a file by a text."""
-    with Replacing(name, who) as file: file.write(text.encode())
 
 
 # ---- what is drawn ---------------------------------------------------------------------------------------------------
@@ -97,10 +89,6 @@ def versions(net: "Net") -> list[Version]:
             current[name] = Version(name, number, k, count[name])
             found.append(current[name])
     return found
-
-
-def short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST - 2] + ".."
 
 
 def tooltip(net: "Net", version: Version) -> str:
@@ -233,38 +221,23 @@ class Sheet:
         return f"oval{kind}{last}{' again' if oval.again else ''}"
 
 
-def columns(text: str) -> int:
-    """The width of a text in letters; those of East Asia are twice as wide."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
 def to_svg(net: "Net", path: Any = None) -> str:
     """As Net.to_svg."""
-    name = None if path is None else file_path(path, "Net.to_svg", "net.svg")
-    if name is not None and os.path.splitext(name)[1].lower() != ".svg":
-        raise ValueError(f"Net.to_svg: the path must end with .svg, got {cut(repr(name))}; draw(path) writes .dot too")
-    text = svg(net)
-    if name is not None: write(name, text, "Net.to_svg")
-    return text
+    return written(lambda: svg(net), path, "Net.to_svg", "net.svg", ", got {}; draw(path) writes .dot too")
 
 
 def svg(net: "Net") -> str:
     """The drawing, as text."""
     sheet = Sheet(net)
     key = f"n{zlib.crc32(net.text().encode()):08x}"     # the ids of several drawings on a page must differ
-    w, h = round(sheet.width), round(sheet.height)
-    title = html.escape(sheet.title)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" class="cygrad-net" width="{w}" height="{h}" '
-             f'viewBox="0 0 {w} {h}" role="img" aria-label="{title}"><title>{title}</title><style>{STYLE}</style>'
-             f'<rect class="paper" width="{w}" height="{h}"/>'
-             f'<text class="head" x="{MARGIN}" y="{MARGIN + 8}">{title}</text>']
-    parts += [edge(sheet, *e) for e in sheet.edges]
+    parts = [edge(sheet, *e) for e in sheet.edges]
     index = {version: i for i, version in enumerate(sheet.home)}
     for k, box in enumerate(sheet.boxes):
         parts.append(drawn_box(sheet, box, net.operators[k], k))
         parts += [drawn_oval(sheet, o, f"{key}-{index[o.version]}") for o in box.ovals]
     parts += [drawn_oval(sheet, o, f"{key}-{index[o.version]}") for o in sheet.free]
-    return "\n".join([*parts, "</svg>", ""])
+    return picture("cygrad-net", round(sheet.width), round(sheet.height), sheet.title, STYLE, (MARGIN, MARGIN + 8),
+                   parts)
 
 
 def edge(sheet: Sheet, oval: Oval, chain: list[Vertex], box: Box) -> str:
@@ -283,12 +256,6 @@ def edge(sheet: Sheet, oval: Oval, chain: list[Vertex], box: Box) -> str:
     at, top = MARGIN + box.node.x + reach * ((2 * place + 1) / len(near) - 1), sheet.tops[box.node.layer]
     path += curve(x, low, at, top - 5)
     return f'<path class="edge" d="{path}"/><path class="arrow" d="M{at - 3:.1f},{top - 6:.1f}h6l-3,6z"/>'
-
-
-def curve(x: float, y: float, to_x: float, to_y: float) -> str:
-    """A curve down that begins and ends vertically."""
-    middle = (y + to_y) / 2
-    return f"C{x:.1f},{middle:.1f} {to_x:.1f},{middle:.1f} {to_x:.1f},{to_y:.1f}"
 
 
 def drawn_box(sheet: Sheet, box: Box, operator: Any, k: int) -> str:

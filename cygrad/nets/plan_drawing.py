@@ -1,13 +1,10 @@
 """A drawing of a plan as SVG: the buffers of the arena over the steps of a run, and below them the bytes in use."""
 
 import html
-import os
 from typing import TYPE_CHECKING, Any
 
-from cygrad.core.errors import cut, described
-from cygrad.core.paths import file_path
-from cygrad.nets.drawing import LETTER, columns, short, write
-from cygrad.memory.scales import byte_unit, shown, ticks
+from cygrad.drawing.scales import byte_unit, shown, ticks
+from cygrad.drawing.svg import LETTER, columns, fitted, picture, short, written
 
 if TYPE_CHECKING:
     from cygrad.nets.plan import Plan, PlanRow
@@ -39,12 +36,7 @@ STYLE = """
 
 def plot(plan: "Plan", path: Any) -> str:
     """As Plan.plot."""
-    name = None if path is None else file_path(path, "Plan.plot", "plan.svg")
-    if name is not None and os.path.splitext(name)[1].lower() != ".svg":
-        raise ValueError(f"Plan.plot: the path must end with .svg, which is the format, got {cut(described(name))}")
-    text = Picture(plan).svg()
-    if name is not None: write(name, text, "Plan.plot")
-    return text
+    return written(Picture(plan).svg, path, "Plan.plot", "plan.svg", ", which is the format, got {}")
 
 
 class Picture:
@@ -68,17 +60,12 @@ class Picture:
 
     def svg(self) -> str:
         plan = self.plan
-        title = html.escape(f"{short(plan.name)}: {plan.peak_bytes:,} bytes for {len(plan.rows):,} buffers "
-                            f"(dashed: the bound, {plan.bound_bytes:,})")
-        parts = [f'<svg xmlns="http://www.w3.org/2000/svg" class="cygrad-plan" width="{WIDTH}" height="{self.height}" '
-                 f'viewBox="0 0 {WIDTH} {self.height}" role="img" aria-label="{title}"><title>{title}</title>'
-                 f'<style>{STYLE}</style><rect class="paper" width="{WIDTH}" height="{self.height}"/>'
-                 f'<text class="head" x="{LEFT}" y="28">{title}</text>', self.legend()]
-        parts += self.axes()
-        parts += [self.buffer(row) for row in plan.rows]
+        title = (f"{short(plan.name)}: {plan.peak_bytes:,} bytes for {len(plan.rows):,} buffers (dashed: the bound, "
+                 f"{plan.bound_bytes:,})")
+        parts = [self.legend(), *self.axes(), *map(self.buffer, plan.rows)]
         parts += [self.strip(k, step) for k, step in enumerate(plan.steps)]
         parts += [self.curve(), *self.marks()]
-        return "\n".join([*parts, "</svg>", ""])
+        return picture("cygrad-plan", WIDTH, self.height, title, STYLE, (LEFT, 28), parts)
 
     def legend(self) -> str:
         """The kinds of operators with their colours."""
@@ -150,9 +137,3 @@ class Picture:
         foot = self.below + CURVE
         return [*parts, f'<path class="peak" d="M{x:.1f},{TOP}V{foot + 6}"/>',
                 f'<text x="{at:.1f}" y="{foot + 20}" text-anchor="middle">{html.escape(words)}</text>']
-
-
-def fitted(text: str, room: int) -> str:
-    """The text, or its beginning, if it fits into as many columns."""
-    if columns(text) <= room: return text
-    return text[:room - 2] + ".." if room >= 5 and len(text) == columns(text) else ""

@@ -13,8 +13,8 @@ import pytest
 
 import cygrad as cg
 from cygrad.memory import profiling
-from cygrad.memory.page import picture
-from cygrad.memory.scales import byte_unit, seconds_unit, ticks
+from cygrad.drawing.page import picture
+from cygrad.drawing.scales import byte_unit, seconds_unit, ticks
 
 FILE = Path(__file__)
 SVG = "{http://www.w3.org/2000/svg}"

@@ -12,7 +12,7 @@ from tests.memory.test_profiling_causes import SVG, line, lstm, page_rows, rando
 
 import cygrad as cg
 from cygrad.memory import profiling
-from cygrad.memory.scales import COLORS, PHASE_COLORS
+from cygrad.drawing.scales import COLORS, PHASE_COLORS
 
 FILE = Path(__file__)
 

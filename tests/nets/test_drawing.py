@@ -11,7 +11,7 @@ from random_nets import chain, mlp, random_net
 
 from cygrad.graph import Net, Operator
 from cygrad.nets.drawing import LONG, Sheet, versions
-from cygrad.nets.layers import Vertex, arrange, bends, crossings, longest_paths
+from cygrad.drawing.layers import Vertex, arrange, bends, crossings, longest_paths
 
 SVG = "{http://www.w3.org/2000/svg}"
 

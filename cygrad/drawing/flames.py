@@ -3,8 +3,8 @@
 import html
 
 from cygrad.core.sizes import words
-from cygrad.memory.rows import BEFORE
-from cygrad.memory.scales import COLORS, DARK
+from cygrad.drawing.labels import BEFORE
+from cygrad.drawing.scales import COLORS, DARK
 
 WIDTH, ROW = 1100, 19
 NARROW = 0.6                # boxes of less width, in units of the picture, are not drawn

@@ -7,9 +7,9 @@ import re
 
 from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.core.sizes import words
-from cygrad.memory.flames import flame
-from cygrad.memory.rows import ONE_SHAPE, shown_line
-from cygrad.memory.scales import COLORS, PHASE_COLORS, byte_unit, seconds_unit, shown, ticks
+from cygrad.drawing.flames import flame
+from cygrad.drawing.labels import ONE_SHAPE, shown_line
+from cygrad.drawing.scales import COLORS, PHASE_COLORS, byte_unit, seconds_unit, shown, ticks
 
 ORDER = tuple(COLORS)       # from the bottom up
 WIDTH, HEIGHT = 1100, 330
