@@ -14,9 +14,11 @@ Names = str | list[str] | tuple[str, ...]
 
 
 class Use(NamedTuple):
-    """Who uses the blobs of a net: the positions of operators by the name of the blob."""
+    """Who uses the blobs of a net: the positions of operators by the name of the blob. `absent` are the inputs of the
+    operators that the net does not have, but whose gradient operators it has."""
 
     inputs: tuple[Blob, ...]
+    absent: tuple[Blob, ...]
     blobs: tuple[Blob, ...]
     writers: dict[str, list[int]]
     readers: dict[str, list[int]]
@@ -89,6 +91,12 @@ class Blobs:
         """The blobs that are read before any operator writes them, in the order of their first use, without the
         constants."""
         return self._use().inputs
+
+    @property
+    def absent(self) -> tuple[Blob, ...]:
+        """The blobs that are read by operators that the net does not have, but whose gradient operators it has. These
+        run if the blobs have values."""
+        return self._use().absent
 
     @property
     def outputs(self) -> tuple[Blob, ...]:
@@ -169,10 +177,15 @@ class Blobs:
         """Who uses the blobs. It is computed again after an edit."""
         if self._used is not None and self._used[0] == self._edits: return self._used[1]
         inputs: dict[Blob, None] = dict.fromkeys(self._arguments)
+        absent: dict[Blob, None] = {}
         blobs: dict[Blob, None] = {}
+        seen: set[int] = set()                      # the operators so far, by their ids
         writers: dict[str, list[int]] = {}
         readers: dict[str, list[int]] = {}
         for k, operator in enumerate(self._operators):
+            if operator.of is not None and id(operator.of) not in seen:
+                absent |= {name: None for name in operator.of.inputs if name is not None and name not in writers}
+            seen.add(id(operator))
             for name in operator.inputs:
                 if name is None: continue
                 known = name in writers or name in self._constants or name in self._bindings
@@ -184,6 +197,6 @@ class Blobs:
                 blobs[name] = None
                 writers.setdefault(name, []).append(k)
         for constant in self._constants: blobs[Blob(constant)] = None
-        use = Use(tuple(inputs), tuple(blobs), writers, readers)
+        use = Use(tuple(inputs), tuple(absent), tuple(blobs), writers, readers)
         self._used = self._edits, use
         return use

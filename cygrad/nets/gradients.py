@@ -460,6 +460,36 @@ def targets_of(operator: Operator, constants: Any) -> list[int]:
             if name is not None and name not in constants and not (names[i] and names[i] in without.split())]
 
 
+def wanted_of(operator: Operator, constants: Any) -> Sequence[int]:
+    """The positions of the inputs of operator.of whose gradients a gradient operator writes. (A list that was made
+    without a net has gradients of its constants.)"""
+    of, n = operator.of, len(operator.outputs)
+    assert of is not None
+    if "wanted" in operator.arguments: return [int(i) for i in operator.arguments["wanted"]]
+    for fixed in (constants, ()):
+        found = targets_of(of, fixed)
+        if len(found) == n or len(found) == 1 and n == 2 and of.arguments.get("sparse"): return found
+    inputs = ", ".join(str(of.inputs[i]) for i in targets_of(of, constants))
+    raise RuntimeError(f"{cut(repr(operator))} does not write the gradients of all of {inputs}: the net that "
+                       f"made it had a constant among these; give this net the same with add_constant()")
+
+
+def results_of(operator: Operator, constants: Any) -> list[tuple[int, tuple[str, ...]]]:
+    """For each input of operator.of whose gradient a gradient operator writes: its position, and the name of the
+    gradient, or both names of a GradientSlice."""
+    targets, outputs = wanted_of(operator, constants), operator.outputs
+    if len(targets) == 1: return [(targets[0], outputs)]
+    return [(i, (name,)) for i, name in zip(targets, outputs, strict=True)]
+
+
+def kept_names(operator: Operator, wanted: Sequence[int]) -> list[str]:
+    """The blobs that an operator keeps for the gradients of the inputs `wanted`, as its gradient operator reads them.
+    """
+    inputs, outputs, _ = kept_by(operator, wanted)
+    names = [*(operator.inputs[i] for i in inputs), *(operator.outputs[j] for j in outputs)]
+    return [*dict.fromkeys(name for name in names if name is not None)]
+
+
 def kept_by(operator: Operator, wanted: Sequence[int]) -> tuple[list[int], list[int], bool]:
     """What an operator keeps for the gradients of the inputs `wanted`: the positions of inputs and of outputs, and
     whether it keeps more, which is no blob."""

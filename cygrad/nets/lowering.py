@@ -1,7 +1,8 @@
 """Running the operators of a net, by eager code: directly, or in a trace that makes a program of it.
 
-A pass of add_gradient_operators() that was not edited runs as one backward pass, so its bits are those of eager code.
-A gradient operator of any other origin runs the gradient of its own operator alone."""
+What the list says is what runs, operator by operator. An operator that is differentiated runs recorded. Its gradient
+operator runs the nodes that it recorded. Contributions to a gradient are added as eager code adds them, and those to a
+variable that the net binds go to its .grad, so the bits are those of eager code."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,19 +10,39 @@ from typing import Any
 import numpy as np
 
 import cygrad.autograd as autograd
+from cygrad.core.backward.listed import ListedPass, described_place, reach, variables_of
 from cygrad.core.errors import cut, described
+from cygrad.core.graph.around import hook_on
 from cygrad.core.graph.gradient_slice import GradientSlice as Rows
 from cygrad.core.graph.planning import set_source, split_here
-from cygrad.core.graph.symbol import place_of
 from cygrad.core.graph.tensor import Tensor
-from cygrad.core.interop.creation import zeros_like
+from cygrad.core.interop.creation import zeros
 from cygrad.nets.definition import ZERO, GradientSlice, Operator
-from cygrad.nets.gradients import Pass, find
+from cygrad.nets.gradients import Pass, hidden_inputs, kept_names, results_of, wanted_of
 from cygrad.nets.hooks import Hooks
-from cygrad.nets.operators import Operators
-from cygrad.nets.versions import Version, Versions
+from cygrad.nets.operators import Operators, Place, Record, place
+from cygrad.nets.sums import Additions, Names, is_addition, uses
+from cygrad.nets.versions import Version, Versions, is_in_place
 
 SHOWN = 24                  # operators that an error lists
+
+
+class Variables:
+    """The variables whose gradients a backward pass delivers, to .grad or, after their hooks, as results.
+
+    pass_     the Pass. first, last: the positions of its operators
+    blobs     the blob of each variable, and `names` that of its gradient
+    left      how many operators have not contributed yet"""
+
+    def __init__(self, pass_: Pass, positions: list[int]):
+        self.pass_, self.first, self.last = pass_, positions[0], positions[-1]
+        self.listed: Any = None
+        self.blobs: list[str] = []
+        self.names: list[Names] = []
+        self.left: list[int] = []
+        self.older: list[str] = []      # blobs of results that were recorded before the run: their graph runs last
+        self.behind: list[Any] = []     # the variables on which these depend
+        self.graph = False
 
 
 class Run(Operators):
@@ -36,198 +57,466 @@ class Run(Operators):
         super().__init__({**net.constants, **net.bindings, **values}, net.constants, net.objects)
         self.net, self.operators = net, net.operators
         self.kept = {*kept}
-        self.versions = Versions(self.operators)
-        self.passes = whole_passes(self.operators, net.passes)
-        self.inside = {k + i for k, p in self.passes.items() for i in range(len(p.operators))}
-        self.recorded = {id(o) for p in self.passes.values() for o in p.forward}
-        self.alone = {id(o.of) for k, o in enumerate(self.operators) if o.of is not None and k not in self.inside}
-        for p in net.passes: self.custom |= {id(p.forward[i]): f for i, f in p.custom.items()}
-        self.last = self.last_uses()
-        self.used = {k: self.used_after(k, p) for k, p in self.passes.items()}
-        self.wanted: dict[Version, int] = {}    # the versions that a pass reads or differentiates for: the last pass
-        for k, p in sorted(self.passes.items()):
-            for version in (*(v for v, _ in p.heads), *(p.whole[name] for name in self.used[k] if name in p.whole)):
-                self.wanted[version] = k
-        self.tensors: dict[Version, Any] = {}   # their values,
-        self.edges: dict[Version, Any] = {}     # and their places in the graph, if later writes move them
-        self.overwritten = {(name, later - 1) for w in self.versions.writes.values() for (name, later), _ in w.versions}
         self.at, self.hooks, self.split = 0, hooks, split
+        self.versions = Versions(self.operators)
+        self.position = {id(o): k for k, o in enumerate(self.operators)}
+        self.passes = [Variables(p, found) for p in net.passes
+                       if (found := [self.position[id(o)] for o in p.operators if id(o) in self.position])]
+        self.find_needed()
+        used = [o for k, o in enumerate(self.operators) if o.of is not None and self.runs[k]]
+        self.differentiated: dict[int, int] = {}        # by the id of an operator: the last position of its gradient
+        for o in used: self.differentiated[id(o.of)] = self.position[id(o)]
+        recorded = {id(o) for v in self.passes for o in v.pass_.forward}
+        self.recorded = {*self.differentiated, *(recorded if used else ())}
+        self.additions = Additions(self.operators, self.constants, {*self.differentiated})
+        self.done: set[int] = set()                 # the additions that have happened
+        self.missing: set[str] = set()              # the gradients that do not exist,
+        self.zero: dict[str, Any] = {}              # those among them that are zeros if nothing is added to them
+        self.pass_of = {id(o): v for v in self.passes for o in v.pass_.operators}
+        self.reads = [self.reads_of(k) for k in range(len(self.operators))]
+        self.readers = uses(self.reads)
+        self.writers = uses([tuple(map(str, o.outputs)) for o in self.operators])
+        self.variables: dict[str, tuple[Variables, int]] = {}       # by the names of direct contributions,
+        self.whole: dict[str, tuple[Variables, int]] = {}           # and of whole gradients that are delivered
+        for v in self.passes: self.find_variables(v)
+        self.runs_alone = self.can_run_alone(used)
+        self.wanted: set[Version] = set()           # the versions that must be places in the graph
+        for o in used:
+            k = self.position.get(id(o.of))
+            if k is None: continue
+            for i, names in results_of(o, self.constants):
+                version = self.versions.read[k][i] if i < len(self.versions.read[k]) else None
+                if version is not None and self.needed & {*names}: self.wanted.add(version)
+        self.heads_at = {version: None for v in self.passes for version, _ in v.pass_.heads}
+        self.places: dict[Version, Place | None] = {}       # of the heads
+        self.overwritten = {(name, later - 1) for w in self.versions.writes.values() for (name, later), _ in w.versions}
 
-    def used_after(self, k: int, p: Pass) -> set[str]:
-        """The blobs of a pass that are results or that later operators read."""
-        end = k + len(p.operators)
-        return {name for o in p.operators for name in o.outputs if name in self.kept or self.last[name] >= end}
+    # ---- before the run
 
-    def last_uses(self) -> dict[str, int]:
-        """The last operator that uses each blob."""
-        last: dict[str, int] = {}
-        for k, operator in enumerate(self.operators):       # (a pass reads its graph, not the blobs)
-            for name in (*(operator.inputs if k not in self.inside else ()), *operator.outputs):
-                if name is not None: last[name] = k
-        for k, p in self.passes.items():            # the heads are read when the pass begins
-            for (name, _), head in p.heads:
-                for n in (name, head):
-                    if n is not None: last[n] = max(last.get(n, 0), k)
-        return last
+    def find_needed(self) -> None:
+        """Set `needed`, the names of gradients that are results or that an operator reads, and `runs`: of the
+        operators of backward passes only those run that compute one."""
+        self.needed = {*self.kept}
+        for v in self.passes:
+            if v.pass_.kind != "backward": continue
+            for name in self.delivered(v): self.needed |= {*names_of(v.pass_.gradients[name])}
+        self.runs = [True] * len(self.operators)
+        for k in range(len(self.operators) - 1, -1, -1):
+            o = self.operators[k]
+            if o.is_gradient and o.outputs and not is_in_place(o):
+                self.runs[k] = any(name in self.needed for name in o.outputs)
+            if self.runs[k]: self.needed |= {*filter(None, o.inputs)}
+
+    def can_run_alone(self, used: list[Operator]) -> bool:
+        """Whether the inputs of all operators exist that do not run themselves, but whose gradient operators do."""
+        known = {*self.values}
+        for k, o in enumerate(self.operators):
+            if o in used and self.position.get(id(o.of), k) >= k and not known.issuperset(filter(None, o.of.inputs)):
+                return False
+            known |= {*o.outputs}
+        return True
+
+    def delivered(self, v: Variables) -> list[str]:
+        """The blobs of the variables to whose .grad a pass delivers."""
+        p = v.pass_
+        return [name for name, x in self.net.bindings.items() if x.requires_grad and name in p.gradients
+                and (not p.inputs or name in p.inputs or not x.is_leaf)]
+
+    def reads_of(self, k: int) -> tuple[str, ...]:
+        """The values that operator k reads when it runs. What a gradient operator keeps is in the graph."""
+        o = self.operators[k]
+        if not self.runs[k]: return ()
+        if o.of is None: return tuple(filter(None, o.inputs))
+        n = len(o.inputs) - len(o.of.outputs)
+        at = self.position.get(id(o.of), k)
+        if at >= k: return (*filter(None, o.of.inputs), *filter(None, o.inputs))
+        kept = kept_names(o.of, wanted_of(o, self.constants))
+        others = [name for i, name in enumerate(o.inputs[:n]) if i >= len(kept) or name != kept[i]]
+        return (*filter(None, others), *filter(None, o.inputs[n:]))
+
+    def find_variables(self, v: Variables) -> None:
+        """Find the variables of a pass, and whether its operators contribute to them directly."""
+        p = v.pass_
+        v.graph = p.create_graph or any(id(o) in self.differentiated for o in p.operators)
+        blobs = self.delivered(v) if p.kind == "backward" else [
+            name for name, x in self.net.bindings.items()
+            if name in p.gradients and self.needed & {*names_of(p.gradients[name])} and hook_on([x])]
+        v.older = [name for name in blobs if not self.net.bindings[name].is_leaf]
+        blobs = [name for name in blobs if name not in v.older]
+        if not blobs: return
+        targets: dict[str, list[Names]] = {}        # the contributions of gradient operators to each blob
+        for k in range(v.first, v.last + 1):
+            o = self.operators[k]
+            if o.of is None or not self.runs[k] or id(o.of) not in self.position: continue
+            read = self.versions.read[self.position[id(o.of)]]
+            for i, names in results_of(o, self.constants):
+                if i < len(read) and read[i] is not None:
+                    targets.setdefault(read[i][0], []).append(tuple(map(str, names)))
+        for name in blobs:
+            total = tuple(map(str, names_of(p.gradients[name])))
+            found = [total] if len(total) == 2 else self.additions.contributions(total[0])
+            between = self.sums_in(total[0])
+            direct = (sorted(found) == sorted(targets.get(name, [])) and len({*found}) == len(found)
+                      and not any(self.is_value((a.total,)) for a in between[1:])
+                      and not any(id(self.operators[self.writer(names[0], v)]) in self.differentiated
+                                  for names in found))
+            i = len(v.blobs)
+            v.blobs.append(name)
+            v.names.append(total)
+            v.left.append(len(found) if direct else 1)
+            for names in found if direct else (): self.variables[names[0]] = v, i
+            if not direct: self.whole[total[0]] = v, i
+            if direct: self.done |= {a.position for a in between}
+
+    def sums_in(self, total: str) -> list[Any]:
+        """The additions whose result is a sum, the last one first."""
+        if total not in self.additions.totals: return []
+        a = self.additions.totals[total]
+        return [a, *(b for names in (a.before, a.last) if len(names) == 1 for b in self.sums_in(names[0]))]
+
+    def writer(self, name: str, v: Variables) -> int:
+        """The operator of a pass that writes a name."""
+        return max(k for k in self.writers[name] if k <= v.last)
+
+    def is_used(self, name: str, by: int) -> bool:
+        """Whether a name is a result, or an operator reads it that is not the one at `by`."""
+        return name in self.kept or any(k != by for k in self.readers.get(name, ()))
+
+    # ---- the run
 
     def execute(self) -> dict[str, Any]:
         """Run all operators. Returns the kept values that exist, by name, in the order of the blobs of the net."""
         for name in self.net.inputs: self.set_value(name, self.values[name], 0)
         for name, x in self.net.bindings.items(): self.set_value(name, x, 0)
-        while self.at < len(self.operators):
-            k = self.at
-            if k == self.split: split_here()
-            set_source(k)
-            if self.hooks is not None and k not in self.passes: self.hooks.begin(k, self.values)
-            try:
-                if k in self.passes: self.run_pass(k, self.passes[k])
-                else: self.run_operator(k)
-            except Exception as e:
-                if self.hooks is None or not self.hooks.raised: e.add_note(self.progress())
-                e.operator = self.at    # type: ignore[attr-defined]  # for plan.py
-                raise
-            self.at = k + (len(self.passes[k].operators) if k in self.passes else 1)
-            if self.hooks is not None: self.hooks.end(self.values)
-            self.forget(k)
+        try:
+            while self.at < len(self.operators): self.step(self.at)
+        except BaseException:
+            for v in self.passes:
+                if v.listed is not None: v.listed.fail()
+            raise
         found = {str(name): y for name in self.net.blobs
                  if name in self.kept and isinstance(y := self.values.get(name), Tensor)}
         return found if autograd.is_recording() else {name: y.detach() for name, y in found.items()}
+
+    def step(self, k: int) -> None:
+        """Run operator k."""
+        if k == self.split: split_here()
+        set_source(k)
+        if self.hooks is not None: self.hooks.begin(k, self.values)
+        try:
+            for v in self.passes:
+                if v.first == k: self.begin(v)
+            self.run_operator(k)
+            for v in self.passes:
+                if v.last == k: self.finish(v)
+        except Exception as e:
+            if self.hooks is None or not self.hooks.raised: e.add_note(self.progress())
+            e.operator = k          # type: ignore[attr-defined]  # for plan.py
+            raise
+        self.at = k + 1
+        if self.hooks is not None: self.hooks.end(self.values)
+        o = self.operators[k]
+        for name in (*self.reads[k], *o.outputs, *filter(None, o.inputs)):
+            if name not in self.kept and self.readers.get(name, (-1,))[-1] <= k: self.values.pop(name, None)
 
     def progress(self) -> str:
         """The operators that ran and the one that failed, with what it read."""
         return progress(self.net, self.at, self.values)
 
-    def forget(self, begun: int) -> None:
-        """Drop the values that no later operator uses."""
-        for operator in self.operators[begun:self.at]:
-            for name in (*operator.inputs, *operator.outputs):
-                if name is not None and name not in self.kept and self.last.get(name, -1) < self.at:
-                    self.values.pop(name, None)
-
     def set_value(self, name: str, value: Any, version: int) -> None:
-        """Set a blob. One whose gradient a pass gives becomes a variable, unless it is recorded."""
+        """Set a blob. One whose gradient an operator computes becomes a variable, unless it is recorded."""
         if (name, version) in self.wanted and isinstance(value, Tensor):
-            if not value.requires_grad and value.dtype.kind == "f" and name not in self.net.constants:
+            if not value.requires_grad and value.dtype.kind == "f" and name not in self.constants:
                 value = value.detach().requires_grad_()
                 if (name, version) in self.overwritten:     # (a leaf cannot be written in place)
                     with autograd.record(train_mode=None): value = value.copy()
-            self.tensors[name, version] = value
-            if self.versions.writes and value.grad_fn is not None:
-                self.edges[name, version] = autograd.GradientEdge(*place_of(value))
+        if (name, version) in self.heads_at: self.places[name, version] = place(value)
         self.values[name] = value
+
+    def set_output(self, name: str, value: Any, version: int) -> None:
+        """Set what an operator has written; None is a gradient that does not exist."""
+        self.missing.discard(name)
+        if value is not None:
+            self.set_value(name, value, version)
+            return
+        self.values.pop(name, None)
+        self.missing.add(name)
+        if name in self.zero and name not in self.additions.adds:
+            shape, dtype = self.zero.pop(name)
+            self.missing.discard(name)
+            self.set_value(name, zeros(shape, dtype=dtype), version)
+
+    def take(self, name: str, by: int) -> Any:
+        """The value of a name for the operator at `by`: if no other uses it, nothing else refers to it."""
+        if self.is_used(name, by): return self.values.get(name)
+        return self.values.pop(name, None)
 
     # ---- operators
 
     def run_operator(self, k: int) -> None:
-        operator = self.operators[k]
-        inputs = [None if name is None else self.value(name) for name in operator.inputs if operator.of is None]
-        if operator.of is not None: outputs = self.gradient_alone(operator)
-        elif not operator.arguments.get("recorded", True): outputs = self.compute(operator, inputs)
-        elif id(operator) in self.alone: outputs = self.record_alone(operator, inputs)
-        elif id(operator) in self.recorded:
-            with autograd.record(train_mode=None): outputs = self.compute(operator, inputs)
-        else: outputs = self.compute(operator, inputs)
-        if self.hooks is not None: self.hooks.watch(operator, outputs)
+        o = self.operators[k]
+        if k in self.done: return
+        if not self.runs[k]:
+            self.missing |= {*o.outputs}
+            return
+        if o.of is not None: self.run_gradient(k)
+        elif is_addition(o) and not self.missing.isdisjoint(o.inputs): self.add_missing(k)
+        elif o.is_gradient and o.type == "concat" and not self.missing.isdisjoint(o.inputs): self.join_existing(k)
+        elif o.is_gradient and not self.missing.isdisjoint(o.inputs):
+            for name, version in self.versions.written[k]: self.set_output(name, None, version)
+        else: self.run_forward(k)
+        self.deliver(k)
+
+    def run_forward(self, k: int) -> None:
+        """Run an operator that is no gradient operator."""
+        o = self.operators[k]
+        inputs = [None if name is None else self.value(name) for name in o.inputs]
+        target = inputs[o.inputs.index(o.outputs[0])] if is_in_place(o) else None
+        if not o.arguments.get("recorded", True): outputs = self.compute(o, inputs)
+        elif id(o) in self.differentiated: outputs = self.record(o, inputs)
+        elif id(o) in self.recorded or isinstance(target, Tensor) and place(target) is not None:
+            with autograd.record(train_mode=None): outputs = self.compute(o, inputs)
+        else: outputs = self.compute(o, inputs)
         for (name, version), y in zip(self.versions.written[k], outputs, strict=True):
-            if y is not None: self.set_value(name, y, version)
-            else: self.values.pop(name, None)       # (a gradient that does not exist)
+            self.set_output(name, y, version)
         for (name, version), _ in self.versions.writes[k].versions[1:] if k in self.versions.writes else ():
             if name in self.values: self.set_value(name, self.values[name], version)
 
-    # ---- gradients
+    def add_missing(self, k: int) -> None:
+        """An addition of which one summand does not exist."""
+        o = self.operators[k]
+        there = [name for name in o.inputs if name not in self.missing]
+        value = self.take(there[0], k) if len(there) == 1 else None     # (rows alone are given to variables)
+        for name in o.inputs:
+            if name in self.zero and value is None: self.zero[o.outputs[0]] = self.zero[name]
+        if id(o) in self.differentiated:
+            p = place(value)
+            self.records[id(o)] = Record(o, [p if name in there else None for name in o.inputs], [p])
+        (name, version), = self.versions.written[k]
+        self.set_output(name, value, version)
 
-    def run_pass(self, k: int, p: Pass) -> None:
-        """Run the operators of a pass as one backward pass."""
-        ys, heads = self.heads(p)
-        parts = [name for name in self.used[k] if name not in p.whole]
-        if parts:
-            raise RuntimeError(f"the blob {described(str(parts[0]))} is a part of a gradient, which a pass adds up "
-                               f"without storing it; read the whole gradient")
-        if self.hooks is not None: self.hooks.follow(k, p, self.values)
-        found = self.written_back(ys, heads, p) if p.kind == "backward" else self.returned(k, ys, heads, p)
-        positions = {str(name): k + i for i, o in enumerate(p.operators) for name in o.outputs}
-        zeros = self.zero_versions(p)
-        rows = {g.indices for g in p.gradients.values() if isinstance(g, GradientSlice)}
-        for name in self.used[k]:
-            g = found.get(p.whole[name])
-            if g is None and p.whole[name] in zeros: g = zeros_like(self.tensors[p.whole[name]].detach())
-            if isinstance(g, Rows): g = g.indices if name in rows else g.values
-            if g is not None: self.set_value(name, g, dict(self.versions.written[positions[name]])[name])
-            else: self.values.pop(name, None)
-        if self.hooks is not None: self.hooks.proceed(k + len(p.operators) - 1)
-        for version, last in self.wanted.items():
-            if last <= k:
-                self.tensors.pop(version, None)
-                self.edges.pop(version, None)
+    def join_existing(self, k: int) -> None:
+        """The rows of those gradients that exist."""
+        o = self.operators[k]
+        there = [name for name in o.inputs if name not in self.missing]
+        made = self.compute(o.replace(inputs=there), [self.value(n) for n in there if n is not None]) if there else (
+            None,)
+        (name, version), = self.versions.written[k]
+        self.set_output(name, made[0], version)
 
-    def returned(self, k: int, ys: list[Any], heads: list[Any], p: Pass) -> dict[Version, Any]:
-        """The gradients by version."""
-        versions = dict.fromkeys(p.whole[name] for o in p.operators for name in o.outputs if name in self.used[k])
-        variables = {v: x for v in versions if isinstance(x := self.tensors.get(v), Tensor) and x.requires_grad}
-        made, read = {*map(id, p.operators)}, {*map(id, p.forward)}
-        later = [{id(o.of) for o in other.operators} for at, other in self.passes.items() if at > k]
-        again = p.create_graph or any(made & differentiated for differentiated in later)
-        retain = p.retain_graph or again or self.split is not None
-        retain = retain or any(read & differentiated for differentiated in later)
-        if not ys or not variables: return {}
-        places = [self.edges.get(v, x) for v, x in variables.items()]
-        return dict(zip(variables, autograd.grad(ys, places, heads, retain, create_graph=again, allow_unused=True),
-                        strict=True))
+    # ---- backward passes
 
-    def written_back(self, ys: list[Any], heads: list[Any], p: Pass) -> dict[Version, Any]:
-        """Let the gradients go to the .grad of the variables, and return these."""
-        inputs = [self.net.bindings[name] for name in p.inputs] or None
-        retain = p.retain_graph or self.split is not None
-        autograd.backward(ys, heads, retain, create_graph=p.create_graph, inputs=inputs)
-        return {(name, 0): x.grad for name, x in self.net.bindings.items() if x.requires_grad}
-
-    def heads(self, p: Pass) -> tuple[list[Any], list[Any]]:
-        """The heads of a pass that depend on variables, and their gradients; None for ones."""
-        ys, gradients = [], []
-        for (name, version), head in p.heads:
-            y, g = self.tensors.get((name, version)), None if head is None else self.value(head)
+    def begin(self, v: Variables) -> None:
+        """Begin a pass: check its heads."""
+        places = []
+        for (name, version), head in v.pass_.heads:
+            y, at = self.values.get(name), self.places.get((name, version))
             if isinstance(y, Tensor) and y.dtype.kind != "f":
                 raise TypeError(f"the head {described(name)} is {y.dtype}, which has no gradient; differentiate blobs "
                                 f"of floating-point numbers")
-            if not isinstance(y, Tensor) or not y.requires_grad: continue
-            if g is not None and (not isinstance(g, Tensor) or (g.shape, g.dtype) != (y.shape, y.dtype)):
-                raise ValueError(f"the head gradient {described(head)} of {described(name)} must be {y.dtype} "
-                                 f"{y.shape}, got {described(g)}")
-            ys.append(y)
-            gradients.append(g)
-        return ys, gradients
+            if at is None: continue
+            shape, dtype = described_place(*at)
+            g = None if head is None else self.value(head)
+            if g is not None and (not isinstance(g, Tensor) or (g.shape, g.dtype) != (shape, dtype)):
+                raise ValueError(f"the head gradient {described(head)} of {described(name)} must be {dtype} {shape}, "
+                                 f"got {described(g)}")
+            places.append(at)
+        reach(places)
+        leaves = [place(self.net.bindings[name])[0] for name in v.blobs]    # type: ignore[index]
+        older = [p for name in v.older if (p := place(self.net.bindings[name])) is not None]
+        v.behind = variables_of(older)
+        if v.pass_.inputs:                          # (only these receive gradients)
+            v.behind = [leaf for leaf in v.behind if leaf in leaves]
+        leaves += [leaf for leaf in v.behind if leaf not in leaves]
+        counts = [*v.left, *[0] * (len(leaves) - len(v.left))]
+        for leaf in v.behind: counts[leaves.index(leaf)] += 1
+        v.behind = [leaves.index(leaf) for leaf in v.behind]
+        v.listed = ListedPass(leaves, counts, [v.pass_.kind != "backward"] * len(leaves), v.graph)
 
-    def zero_versions(self, p: Pass) -> set[Version | None]:
-        """The versions whose gradients are zeros where there are none, by zero_gradient."""
-        places = {id(o): k for k, o in enumerate(self.operators)}
-        return {v for o in p.forward if o.type == ZERO for v in self.versions.read[places[id(o)]]}
+    def finish(self, v: Variables) -> None:
+        """End a pass: the graph of results from before the run has its turn."""
+        for i in range(len(v.blobs)):
+            if v.left[i]: self.count(v, (i,) * v.left[i])
+        if v.behind:
+            names = [(str(names_of(v.pass_.gradients[name])[0]), place(self.net.bindings[name])) for name in v.older]
+            found = [(at, g) for name, at in names if (g := self.values.get(name)) is not None]
+            roots, gradients = [at for at, _ in found], [g for _, g in found]
+            del found
+            v.listed.run(roots, gradients, [], [], tuple(v.behind), v.pass_.retain_graph)
+        v.listed.finish()
+
+    def count(self, v: Variables, which: tuple[int, ...], already: bool = False) -> None:
+        """Operators have contributed to variables of a pass, or never will. After the last one, the gradient of a
+        variable has a value."""
+        if not already: v.listed.run([], [], [], [], which)
+        for i in which:
+            v.left[i] -= 1
+            if v.left[i]: continue
+            g = self.net.bindings[v.blobs[i]].grad if v.pass_.kind == "backward" else v.listed.gradient(i)
+            self.set_parts(self.writer(v.names[i][0], v), v.names[i], g)
+
+    def deliver(self, k: int) -> None:
+        """Give the whole gradients that operator k has written to variables, if contributions do not go there
+        directly."""
+        for name in self.operators[k].outputs:
+            v, i = self.whole.get(name, (None, 0))
+            if v is None or self.writer(name, v) != k: continue
+            g = self.values.pop(name, None)
+            if len(v.names[i]) == 2 and g is not None:
+                rows: Any = Rows                    # (its stub has no constructor)
+                g = rows(g, self.values.pop(v.names[i][1]), self.net.bindings[v.blobs[i]].shape)
+            if g is None: self.count(v, (i,))
+            else:
+                given, g = [g], None
+                v.listed.give(i, given)
+                self.count(v, (i,), True)
+
+    def run_gradient(self, k: int) -> None:
+        """Run a gradient operator."""
+        o = self.operators[k]
+        of, v = o.of, self.pass_of.get(id(o))
+        if id(of) not in self.records and self.runs_alone:
+            self.record_alone(of, [None if name is None else self.values[name] for name in of.inputs])
+        record = self.record_of(of, o)
+        written = [(i, tuple(map(str, names))) for i, names in results_of(o, self.constants)]
+        if of.type == ZERO:
+            for i, (name,) in written:
+                if record.inputs[i] is not None: self.zero[name] = described_place(*record.inputs[i])
+                self.set_output(name, None, self.version(k, name))
+            return
+        graph = v.graph if v is not None else id(o) in self.differentiated
+        heads = self.heads(o, record, lambda name: self.take(name, k))
+        again = self.differentiated[id(of)] > k
+        record = self.substituted(o, record)
+        if id(o) in self.differentiated: self.run_recorded(k, record, heads, graph)
+        else: self.run_part(k, record, heads, written, graph, again)
+        if not again: self.records.pop(id(of), None)
+
+    def version(self, k: int, name: str) -> int:
+        """The version of a name that operator k writes."""
+        return dict(self.versions.written[k])[name]
+
+    def run_recorded(self, k: int, record: Record, heads: list[Any], graph: bool) -> None:
+        """Run a gradient operator that is differentiated itself: each contribution is a result of its own."""
+        o = self.operators[k]
+        places = [*(record.place_of(name, self.constants) for name in o.inputs[:len(o.inputs) - len(heads)]),
+                  *map(place, heads)]
+        places += [record.place_of(name, self.constants) for name in hidden_inputs(o, self.constants)]
+        found = self.contributions(o, record, heads, graph)
+        outputs = []
+        for (_, names), g in zip(results_of(o, self.constants), found, strict=True):
+            self.set_parts(k, tuple(map(str, names)), g)
+            outputs += [place(self.values.get(name)) for name in names]
+        self.records[id(o)] = Record(o, places, outputs)
+        for name in o.outputs:                      # (as soon as it can be added)
+            a = self.additions.recorded.get(str(name))
+            if a is None or not all(n in self.values or n in self.missing for n in a.before): continue
+            self.run_operator(a.position)
+            self.done.add(a.position)
+
+    def set_parts(self, k: int, names: Names, g: Any) -> None:
+        """Set what operator k has written: a gradient, or the two blobs of a row-sparse one."""
+        if isinstance(g, Rows): parts = (g.indices, g.values) if len(names) == 2 else (g.to_dense(),)
+        else: parts = (g,) * len(names)
+        for name, y in zip(names, parts, strict=True): self.set_output(name, y, self.version(k, name))
+
+    def run_part(self, k: int, record: Record, heads: list[Any], written: list[tuple[int, Names]], graph: bool,
+                 again: bool) -> None:
+        """Run a gradient operator: its contributions are added to sums and to variables."""
+        v = self.pass_of.get(id(self.operators[k]))
+        groups: dict[Place, list[Names]] = {}
+        which: list[int] = []                       # the variables to which it contributes
+        apart: list[Names] = []                     # contributions that are values of their own
+        for i, names in written:
+            at = record.inputs[i]
+            if not self.needed & {*names}: self.missing |= {*names}
+            elif names[0] in self.variables:
+                which.append(self.variables[names[0]][1])
+                if self.is_value(names): apart.append(names)
+            elif at is None:
+                for name in names: self.set_output(name, None, self.version(k, name))
+            else: groups.setdefault(at, []).append(names)
+        ends, sums, totals = [], [], []
+        for at, items in groups.items():
+            chain = self.chain(items)
+            if chain is None:
+                apart += items
+                continue
+            total, additions = chain
+            for names in items:
+                if names != total and self.is_value(names): apart.append(names)
+            ends.append(at)
+            sums.append(self.sum_before(additions[0], at) if additions and additions[0].last == items[0] else None)
+            totals.append((total, additions))
+        roots = [p for p, g in zip(record.outputs, heads, strict=True) if p is not None and g is not None]
+        if apart: self.compute_apart(k, record, heads, written, apart, graph)
+        gradients = [g for p, g in zip(record.outputs, heads, strict=True) if p is not None and g is not None]
+        heads.clear()                               # (a gradient without another reference can be overwritten)
+        retain = again or self.split is not None or v is not None and v.pass_.retain_graph
+        if not ends and not which: return
+        listed = v.listed if v is not None else ListedPass([], [], [], graph)
+        found = listed.run(roots, gradients, ends, sums, tuple(which), retain)
+        if v is None: listed.finish()
+        found.reverse()
+        for total, additions in totals:
+            at_k = additions[-1].position if additions else k
+            self.done |= {a.position for a in additions}
+            self.set_parts(at_k, total, found.pop())
+            if at_k != k: self.deliver(at_k)
+        if which and v is not None: self.count(v, tuple(which), True)
+
+    def is_value(self, names: Names) -> bool:
+        """Whether a contribution is a result, or read by more than its addition. (A whole gradient is not asked.)"""
+        if names in [n for v in self.passes for n in v.names]: return False
+        a = [a for name in names for a in (self.additions.adds.get(name),) if a is not None]
+        return any(self.is_used(name, a[0].position if a else -1) for name in names)
+
+    def chain(self, items: list[Names]) -> tuple[Names, list[Any]] | None:
+        """The name of the sum to which contributions to one gradient are added as they are computed, and the additions
+        that thereby happen. None: they are not added to one another."""
+        total, additions = items[0], []
+        a = self.additions.of_last.get(total[0])
+        if a is not None and a.last == total and a.position not in self.done and all(
+                name in self.values or name in self.missing for name in a.before):
+            total, additions = (a.total,), [a]
+        for names in items[1:]:
+            a = self.additions.of_last.get(names[0])
+            if a is None or a.last != names or a.before != total: return None
+            if additions and self.is_used(total[0], a.position): return None
+            total = (a.total,)
+            additions.append(a)
+        return total, additions
+
+    def sum_before(self, a: Any, at: Place) -> Any:
+        """The sum to which a contribution is added, or None. One that is used otherwise is copied."""
+        if a.before[0] in self.missing:
+            if a.before[0] in self.zero: self.zero[a.total] = self.zero[a.before[0]]
+            return None
+        if len(a.before) == 2:
+            rows: Any = Rows
+            return rows(*(self.take(name, a.position) for name in a.before), described_place(*at)[0])
+        if self.is_used(a.before[0], a.position): return self.values[a.before[0]].copy()
+        return self.values.pop(a.before[0])
+
+    def compute_apart(self, k: int, record: Record, heads: list[Any], written: list[tuple[int, Names]],
+                      apart: list[Names], graph: bool) -> None:
+        """Compute contributions as values of their own."""
+        for (_, names), g in zip(written, self.contributions(self.operators[k], record, heads, graph), strict=True):
+            if names in apart: self.set_parts(k, names, g)
 
 
-def whole_passes(operators: tuple[Operator, ...], passes: Iterable[Pass]) -> dict[int, Pass]:
-    """The passes that can run as one, by where they begin: those whose operators were not edited, and which belong to
-    no gradient operator that runs alone."""
-    found = {k: p for p in passes if (k := find(operators, p)) is not None}
-    while True:
-        inside = {id(o) for p in found.values() for o in p.operators}
-        alone = {id(o.of) for o in operators if o.of is not None and id(o) not in inside}
-        broken = [k for k, p in found.items() if alone & {*map(id, p.operators), *map(id, p.forward)}
-                  or any(o.of is not None and id(o) not in inside for o in p.forward)]
-        if not broken: return found
-        for k in broken: del found[k]
+def names_of(g: Any) -> Names:
+    """The name of a gradient, or the two of a row-sparse one."""
+    return tuple(g) if isinstance(g, GradientSlice) else (g,)
 
 
 def progress(net: Any, at: int, values: Mapping[str, Any]) -> str:
-    """The operators that ran, and after them the one that failed, or the backward pass that begins there, with what is
-    known of their inputs."""
+    """The operators that ran, and after them the one that failed, with what is known of its inputs."""
     operators = net.operators
-    whole = whole_passes(operators, net.passes).get(at)
-    n = 1 if whole is None else len(whole.operators)
-    lines = [f"cygrad: {'the backward pass of ' if n > 1 else ''}operator {at} of net {cut(net.name)} failed:"]
+    lines = [f"cygrad: operator {at} of net {cut(net.name)} failed:"]
     if at > SHOWN: lines.append("  ...")
     lines += [f"  {k}  {cut(repr(operators[k]))}" for k in range(max(at - SHOWN, 0), at)]
-    for k in range(at, min(at + n, at + SHOWN)):
-        read = [f"{name}: {np.dtype(x.dtype).name} {x.shape}" for name in dict.fromkeys(operators[k].inputs)
-                if name is not None and isinstance(x := values.get(name), Tensor)]
-        lines.append(f"  {k}  {cut(repr(operators[k]))}{'  <- failed' * (k == at)}"
-                     f"{'; ' * bool(read)}{', '.join(read)}")
+    read = [f"{name}: {np.dtype(x.dtype).name} {x.shape}" for name in dict.fromkeys(operators[at].inputs)
+            if name is not None and isinstance(x := values.get(name), Tensor)]
+    lines.append(f"  {at}  {cut(repr(operators[at]))}  <- failed{'; ' * bool(read)}{', '.join(read)}")
     return "\n".join(lines)

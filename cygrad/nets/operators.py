@@ -1,20 +1,26 @@
-"""Running single operators of a net by eager code, and the gradient of one operator alone."""
+"""Running single operators of a net by eager code: forward, recorded, and the gradient of a recorded operator.
 
-from collections.abc import Mapping
+A gradient operator runs the gradient of its own operator: the nodes that this recorded, from its outputs to the places
+in the graph of its inputs. So its bits are those of eager code."""
+
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cygrad.autograd as autograd
 from cygrad.autograd.function import Function
+from cygrad.core.backward.listed import ListedPass, described_place, node_on, written_place
 from cygrad.core.errors import cut, described
-from cygrad.core.graph.gradient_slice import GradientSlice as Rows
+from cygrad.core.graph.planning import is_tracing
+from cygrad.core.graph.symbol import place_of
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
 from cygrad.core.interop.numpy import asarray
 from cygrad.nets.built_in import apart, forward
 from cygrad.nets.definition import ZERO, Operator
-from cygrad.nets.gradients import Registered, differentiated, targets_of
+from cygrad.nets.gradients import differentiated, kept_names, targets_of, wanted_of
 from cygrad.nets.versions import is_in_place
-from cygrad.ops.gradient import scale_gradient
+
+Place = tuple[Any, int]     # (node, output number) in the graph
 
 
 def run_forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any],
@@ -33,15 +39,22 @@ def flat(found: Any) -> tuple[Any, ...]:
     return (found,)
 
 
-# ---- gradients that are not those of rows ----------------------------------------------------------------------------
+def place(x: Any) -> Place | None:
+    """The place of a value in the graph, None if it has none."""
+    if not isinstance(x, Tensor): return None
+    node, nr = place_of(x)
+    return None if node is None else (node, nr)
+
+
+# ---- Python operators ------------------------------------------------------------------------------------------------
 
 class Custom(Function):
-    """An operator whose gradient is a registered one, or the grad_f of a Python operator."""
+    """A Python operator with a grad_f."""
 
     @staticmethod
-    def forward(ctx: Any, run: Any, gradient: Any, *inputs: Any) -> Any:
+    def forward(ctx: Any, run: Any, grad_f: Any, *inputs: Any) -> Any:
         outputs = run(inputs)
-        ctx.gradient, ctx.n = gradient, len(inputs)
+        ctx.grad_f, ctx.n = grad_f, len(inputs)
         ctx.others = [None if isinstance(x, Tensor) else x for x in inputs]     # (numbers and missing operands)
         ctx.save_for_backward(*[x if isinstance(x, Tensor) else None for x in inputs], *outputs)
         return outputs if len(outputs) != 1 else outputs[0]
@@ -50,30 +63,7 @@ class Custom(Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         saved = ctx.saved_tensors
         inputs = [x if x is not None else other for x, other in zip(saved[:ctx.n], ctx.others, strict=True)]
-        return None, None, *ctx.gradient(inputs, saved[ctx.n:], gradients)
-
-
-def by_registered(operator: Operator, f: Registered, objects: Mapping[str, Any]) -> Any:
-    """The registered gradient of an operator, as a function of tensors."""
-    def gradient(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
-        names = [None if g is None else f"{name}_grad" for name, g in zip(operator.outputs, gradients, strict=True)]
-        operators, found = f(operator, names)
-        values: dict[Any, Any] = dict(zip(operator.inputs, inputs, strict=True))
-        values |= dict(zip(operator.outputs, outputs, strict=True))
-        values |= {n: g for n, g in zip(names, gradients, strict=True) if n is not None}
-        for o in operators:
-            given = [None if n is None else values[n] for n in o.inputs]
-            values |= zip(o.outputs, run_forward(o, given, objects), strict=True)
-        rows: Any = Rows                            # (its stub has no constructor)
-        return [None if g is None else values[g] if isinstance(g, str) else
-                rows(values[g[0]], values[g[1]], x.shape).to_dense() for g, x in zip(found, inputs, strict=True)]
-    return gradient
-
-
-def by_function(grad_f: Any) -> Any:
-    """The gradient that the grad_f of a Python operator computes."""
-    def gradient(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
-        given = grad_f([*inputs], [*outputs], [*gradients])
+        given = ctx.grad_f(inputs, [*saved[ctx.n:]], [*gradients])
         found = list(given) if isinstance(given, (tuple, list)) else [given]
         if len(found) != len(inputs):
             raise ValueError(f"grad_f of a Python operator gave {len(found)} gradient{'s' * (len(found) != 1)} for "
@@ -82,30 +72,32 @@ def by_function(grad_f: Any) -> Any:
             if autograd.is_recording() and g is not None and not isinstance(g, Tensor):
                 raise RuntimeError(f"grad_f of a Python operator gave {described(g)}, which has no second derivative; "
                                    f"compute it from its arguments by operators of cygrad")
-        return [None if g is None else asarray(g) for g in found]
-    return gradient
+        return None, None, *[None if g is None else asarray(g) for g in found]
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 class Record(NamedTuple):
-    """An operator that ran recorded: its inputs by place, its outputs, and its inputs by name."""
+    """An operator that ran recorded: the places of what it can be differentiated for (gradients.differentiated), and
+    of its outputs. None: no gradient flows there."""
 
     operator: Operator
-    places: list[Any]
-    outputs: tuple[Any, ...]
-    blobs: dict[Any, Any]
+    inputs: list[Place | None]
+    outputs: list[Place | None]
+
+    def place_of(self, name: str | None, constants: Any) -> Place | None:
+        """The place of a blob that the operator reads or writes."""
+        for names, places in ((self.operator.outputs, self.outputs),
+                              (differentiated(self.operator, constants), self.inputs)):
+            if name in names: return places[names.index(name)]
+        return None
 
 
 class Operators:
-    """Running single operators on named values.
-
-    custom      the registered gradients of operators of passes, by their ids
-    records     of operators whose gradients run alone, by their ids; a gradient operator has its heads as `places`"""
+    """Running single operators on named values. `records` has the operators that ran recorded, by their ids."""
 
     def __init__(self, values: dict[str, Any], constants: Mapping[str, Any], objects: Mapping[str, Any]):
         self.values, self.constants, self.objects = values, constants, objects
-        self.custom: dict[int, Registered] = {}
         self.records: dict[int, Record] = {}
 
     def value(self, name: str) -> Any:
@@ -116,84 +108,103 @@ class Operators:
 
     def compute(self, operator: Operator, inputs: list[Any], writes: bool = True) -> tuple[Any, ...]:
         """The outputs of an operator, recorded if this thread records; see forward()."""
-        custom = self.custom.get(id(operator))
         grad_f = operator.function[1] if operator.function is not None else None
-        if not (custom or grad_f) or not operator.outputs or not autograd.is_recording():
+        if grad_f is None or not operator.outputs or not autograd.is_recording():
             return run_forward(operator, inputs, self.objects, writes)
-        gradient = by_registered(operator, custom, self.objects) if custom else by_function(grad_f)
-        writes = writes and is_in_place(operator)
-        target = operator.inputs.index(operator.outputs[0]) if writes else -1
-        given = apart(inputs, inputs[target]) if writes else inputs
-        made = flat(Custom.apply(lambda xs: run_forward(operator, list(xs), self.objects, False), gradient, *given))
-        return (inputs[target].copy_(made[0]),) if writes else made
+        return flat(Custom.apply(lambda xs: run_forward(operator, list(xs), self.objects, False), grad_f, *inputs))
+
+    def record(self, operator: Operator, inputs: list[Any]) -> tuple[Any, ...]:
+        """The outputs of an operator, which runs recorded, as its gradient operator needs it."""
+        places = [place(x) for x in inputs]
+        with autograd.record(train_mode=None):
+            if not is_in_place(operator):
+                outputs = self.compute(operator, inputs)
+                written = [place(y) for y in outputs]
+            elif is_tracing():
+                outputs = self.compute(operator, inputs)
+                written = [written_place(outputs[0])] if place(outputs[0]) else [None]
+            else:                                   # (a formula may keep the old value, so it reads a copy)
+                target = inputs[operator.inputs.index(operator.outputs[0])]
+                made = self.compute(operator, apart(inputs, target), False)
+                written, outputs = [place(made[0])], (target.copy_(made[0]),)
+        self.records[id(operator)] = Record(operator, places, written)
+        return outputs
 
     def record_alone(self, operator: Operator, inputs: list[Any]) -> tuple[Any, ...]:
-        """Run an operator whose gradient runs alone, and remember its graph."""
+        """The outputs of an operator, recorded for itself: inputs that can have a gradient become variables, and its
+        outputs have no graph."""
         target = inputs[operator.inputs.index(operator.outputs[0])] if is_in_place(operator) else None
         given = inputs if target is None else apart(inputs, target)
-        blobs = {name: x.detach().requires_grad_() if isinstance(x, Tensor) and x.dtype.kind == "f" else x
-                 for name, x in zip(operator.inputs, given, strict=True)}
-        with autograd.record(train_mode=None):      # (a blob in several places has a gradient for each)
-            places = [scale_gradient(blobs[name], 1.0) if operator.inputs.count(name) > 1
-                      and isinstance(blobs[name], Tensor) and blobs[name].requires_grad else blobs[name]
-                      for name in operator.inputs]
-            outputs = self.compute(operator, places, False)     # (a leaf cannot be written)
-        self.records[id(operator)] = Record(operator, places, outputs, blobs)
+        alone: dict[Any, Any] = dict(zip(operator.inputs, given, strict=True))
+        for name in [operator.inputs[i] for i in targets_of(operator, self.constants)]:
+            x = alone[name]
+            if isinstance(x, Tensor) and x.dtype.kind == "f": alone[name] = x.detach().requires_grad_()
+        xs = [alone[name] for name in operator.inputs]
+        with autograd.record(train_mode=None): outputs = self.compute(operator, xs, False)
+        self.records[id(operator)] = Record(operator, [place(x) for x in xs], [place(y) for y in outputs])
         if target is not None: return (target.copy_(outputs[0].detach()),)
         return tuple(y.detach() if isinstance(y, Tensor) else y for y in outputs)
 
     def record_of(self, operator: Operator, needed_by: Operator) -> Record:
         """The record of an operator that has run."""
-        if id(operator) not in self.records:
-            raise RuntimeError(f"{needed_by.type} needs the operator {cut(repr(operator))}, which has not run before "
-                               f"it in this net; add that one first, or make a new net and differentiate it")
-        record = self.records[id(operator)]
-        if operator.of is None: return record
-        of = operator.of                            # (a gradient operator: its gradients are computed again, recorded)
-        first = self.record_of(of, operator)
-        heads = [None if g is None else g.detach().requires_grad_() for g in record.places]
-        read = operator.inputs[:len(operator.inputs) - len(heads)]
-        if any(name not in first.blobs for name in read):       # (it reads a result of its operator)
-            raise RuntimeError(f"the gradient of {cut(repr(operator))} does not run alone; let a net run it, to which "
-                               f"add_gradient_operators() added all operators of this pass and none was changed since")
-        with autograd.record(train_mode=None): found = self.of_wanted(operator, self.gradients(first, heads, True))
-        names = differentiated(operator, self.constants)
-        hidden = names[len(operator.inputs):]
-        places = [first.blobs[n] for n in read] + heads + [first.blobs[n] for n in hidden]
-        return Record(operator, places, found, dict(zip(names, places, strict=True)))
+        if id(operator) in self.records: return self.records[id(operator)]
+        raise RuntimeError(f"{needed_by.type} needs the operator {cut(repr(operator))}, which has not run before "
+                           f"it in this net; add that one first, or make a new net and differentiate it")
 
-    def gradient_alone(self, operator: Operator) -> tuple[Any, ...]:
-        """The gradients of the inputs of operator.of, which has run."""
-        of = operator.of
-        assert of is not None
-        record = self.record_of(of, operator)
+    # ---- gradients
+
+    def heads(self, operator: Operator, record: Record, take: Any) -> list[Any]:
+        """The gradients of the outputs, which a gradient operator reads: take(name) gives the value, or None."""
         names = operator.inputs[len(operator.inputs) - len(record.outputs):]
-        heads = [None if name is None else self.value(name) for name in names]
-        self.records[id(operator)] = Record(operator, heads, (), {})
-        found = self.of_wanted(operator, self.gradients(record, heads, False))
-        made = tuple(part for g in found for part in ((g.indices, g.values) if isinstance(g, Rows) else (g,)))
-        if len(made) > len(operator.outputs):
-            inputs = ", ".join(str(of.inputs[i]) for i in targets_of(of, self.constants))
-            raise RuntimeError(f"{cut(repr(operator))} does not write the gradients of all of {inputs}: the net that "
-                               f"made it had a constant among these; give this net the same with add_constant()")
-        return made
+        found = []
+        for j, name in enumerate(names):
+            g = None if name is None else take(name)
+            if g is not None and record.outputs[j] is not None:
+                shape, dtype = described_place(*record.outputs[j])
+                if not isinstance(g, Tensor) or (g.shape, g.dtype) != (shape, dtype):
+                    raise ValueError(f"the head gradient {described(str(name))} of "
+                                     f"{described(str(record.operator.outputs[j]))} must be {dtype} {shape}, got "
+                                     f"{described(g)}")
+            found.append(g)
+            del g
+        return found
 
-    def of_wanted(self, operator: Operator, found: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The gradients that a gradient operator writes."""
-        if "wanted" not in operator.arguments or operator.of is None: return found
-        wanted = operator.arguments["wanted"]
-        return tuple(g for i, g in zip(targets_of(operator.of, self.constants), found, strict=True) if i in wanted)
+    def substituted(self, operator: Operator, record: Record) -> Record:
+        """The record, on other values where a gradient operator reads other blobs than those that its own operator
+        keeps."""
+        of, n = record.operator, len(record.outputs)
+        kept, reads = kept_names(of, wanted_of(operator, self.constants)), operator.inputs[:len(operator.inputs) - n]
+        if tuple(kept) == tuple(reads): return record
+        roots = {*record.outputs} - {None}
+        nodes = {id(node): node for node, _ in roots}       # type: ignore[misc]
+        values: dict[int, Any] = {}
+        for name, other in zip(kept, reads, strict=False):
+            if name == other or other is None: continue
+            places = [i for i, x in enumerate(of.inputs) if x == name] or [~j for j, y in enumerate(of.outputs)
+                                                                           if y == name]
+            values |= dict.fromkeys(places, self.value(other))
+        if not values: return record
+        node = next(iter(nodes.values()))
+        if len(kept) != len(reads) or len(nodes) > 1 or len(node.next_functions) != len(of.inputs):
+            raise RuntimeError(f"{cut(repr(operator))} reads other blobs than {cut(repr(of))} keeps, which are "
+                               f"{', '.join(map(str, kept)) or 'none'}; let it read these")
+        try: new = node_on(node, values)
+        except ValueError as e: raise ValueError(f"{cut(repr(operator))}: {e}") from None
+        return record._replace(outputs=[None if p is None else (new, p[1]) for p in record.outputs])
 
-    def gradients(self, record: Record, heads: list[Any], create_graph: bool) -> tuple[Any, ...]:
-        """The gradients of the inputs of an operator that can have one; None where there is none."""
-        of, leaves, ys, _ = record
-        if of.type == ZERO: return tuple(zeros_like(leaves[i].detach()) for i in targets_of(of, self.constants))
-        pairs = [(y, g) for y, g in zip(ys, heads, strict=True) if g is not None and y is not None and y.requires_grad]
-        places = targets_of(of, self.constants)
-        wanted = [i for i in places if isinstance(leaves[i], Tensor) and leaves[i].requires_grad]
-        found: dict[int, Any] = dict.fromkeys(places)
-        if pairs and wanted:
-            made = autograd.grad([y for y, _ in pairs], [leaves[i] for i in wanted], [g for _, g in pairs],
-                                 retain_graph=True, create_graph=create_graph, allow_unused=True)
-            found |= zip(wanted, made, strict=True)
-        return tuple(found.values())
+    def contributions(self, operator: Operator, record: Record, heads: Sequence[Any], graph: bool) -> list[Any]:
+        """The gradients of the inputs that a gradient operator writes, each for itself. The record can be used
+        again."""
+        targets = wanted_of(operator, self.constants)
+        if record.operator.type == ZERO: return [zeros_like(self.value(record.operator.inputs[i])) for i in targets]
+        reached = [i for i in targets if record.inputs[i] is not None]
+        roots = [(p, g) for p, g in zip(record.outputs, heads, strict=True) if p is not None and g is not None]
+        found: dict[int, Any] = dict.fromkeys(targets)
+        if roots and reached:
+            listed = ListedPass([], [], [], graph)
+            ends = [record.inputs[i] for i in reached]
+            made = listed.run([p for p, _ in roots], [g for _, g in roots], ends, [None] * len(ends), retain=True,
+                              apart=True)
+            listed.finish()
+            found |= zip(reached, made, strict=True)
+        return list(found.values())

@@ -12,7 +12,8 @@ from cygrad.core.graph.checksums import checksum_of
 from cygrad.core.graph.scopes import unscoped
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray, tensor
-from cygrad.nets.definition import PYTHON, Operator, check_name
+from cygrad.nets.blobs import Names
+from cygrad.nets.definition import PYTHON, Operator, check_name, check_names
 from cygrad.nets.hooks import Hook, Hooks
 from cygrad.nets.immediate import Immediate, mode
 from cygrad.nets.lowering import Run, progress
@@ -62,6 +63,7 @@ class Ready(NamedTuple):
     blobs: list[tuple[str, Tensor]]
     others: frozenset[str]      # blobs that have no values after a run
     changes: int                # of the blobs of the workspace
+    keep: tuple[str, ...]       # what the caller of run() wanted beside the blobs that the net keeps
 
 
 class ForwardRun(NamedTuple):
@@ -144,7 +146,8 @@ class Workspace:
             if blob not in self._blobs:
                 raise ValueError(f"Workspace.fetch: the blob {described(blob)} has no value; the blobs with values are "
                                  f"{cut(', '.join(self._blobs)) or 'none'}; a net keeps its outputs and what was given "
-                                 f"a name, after share_blobs() only what that names; forward() keeps all blobs")
+                                 f"a name, after share_blobs() only what that names; run(net, keep=[{blob!r}]) keeps "
+                                 f"it; forward() keeps all blobs")
             return tensor(self._blobs[blob])
 
     def free(self, name: str) -> None:
@@ -182,26 +185,28 @@ class Workspace:
 
     # ---- running
 
-    def run(self, net: Net, before: Hook | None = None, after: Hook | None = None) -> None:
+    def run(self, net: Net, before: Hook | None = None, after: Hook | None = None,
+            keep: Names = ()) -> None:
         """Run all operators of a net. Its inputs must have been fed, or written by other nets. The outputs and the
-        blobs that the net keeps have values afterwards. Raises ValueError for an input without a value, RuntimeError
-        if another thread runs the net, and the errors of operators; these have a note that lists the operators that
-        ran.
+        blobs that the net keeps have values afterwards, and the blobs `keep`, a name or a list of names. Raises
+        ValueError for an input without a value and for an unknown name in `keep`, RuntimeError if another thread runs
+        the net, and the errors of operators; these have a note that lists the operators that ran.
 
         before, after: functions that are called before and after each operator, with it and a dict of the values of
-        blobs. Such a run is one of eager code, without a plan, and has the same bits. A backward pass runs as one call:
-        its gradients are in the dict only after its last operator, and only those that the net keeps or that later
-        operators read."""
+        blobs. Such a run is one of eager code, without a plan, and has the same bits. Contributions to a gradient that
+        are not kept are added to their sum as they are computed, so the dict has the sum."""
         if not isinstance(net, Net): raise TypeError(f"Workspace.run takes a Net, got {described(net)}")
         with self._used("run", net):
+            names = check_names(keep, "Workspace.run", "keep") if keep != () else ()
+            for name in names: net._need(name, "Workspace.run")
             if before is not None or after is not None:
-                self._run_watched(net, before, after)
+                self._run_watched(net, before, after, net.kept.union(names))
                 return
             ready = self._ready.get(id(net))
-            if ready is not None and self._is_ready(ready, net):
+            if ready is not None and ready.keep == names and self._is_ready(ready, net):
                 self._run(net, ready.program, ready.values, ready.program.again)
                 for old, new in ready.rewritten: old.copy_(new)
-            else: self._run_anew(net)
+            else: self._run_anew(net, names)
 
     def forward(self, net: Net, clear_no_need_grad: bool = False) -> None:
         """Run the operators before the first gradient operator, for backward(). All blobs that they write have values
@@ -261,13 +266,13 @@ class Workspace:
         self._own.discard(name)
         self._made.pop(name, None)
 
-    def _run_watched(self, net: Net, before: Hook | None, after: Hook | None) -> None:
+    def _run_watched(self, net: Net, before: Hook | None, after: Hook | None, kept: frozenset[str]) -> None:
         """Run a net with hooks."""
         for f, what in ((before, "before"), (after, "after")):
             if f is not None and not callable(f):
                 raise TypeError(f"Workspace.run: {what} must be a function or None, got {described(f)}")
         values = self._inputs(net, "run")
-        found = self._interpreted(net, values, Hooks(net.operators, before, after))
+        found = self._interpreted(net, values, kept, Hooks(net.operators, before, after))
         self._set_results(found, values, None, written(net.operators))
         self._ready.pop(id(net), None)
 
@@ -281,11 +286,12 @@ class Workspace:
         self._ready[id(net)] = ready._replace(changes=self._changes)
         return True
 
-    def _run_anew(self, net: Net) -> None:
+    def _run_anew(self, net: Net, keep: tuple[str, ...]) -> None:
         """Run a net whose program, or some of whose blobs, may be other ones than in its last run."""
         values, made = self._inputs(net, "run"), written(net.operators)
-        program = self._program(net, values, net.kept)
-        found = self._interpreted(net, values) if program is None else self._run(
+        kept = net.kept | (made.intersection(keep) - {*net.bindings})
+        program = self._program(net, values, kept)
+        found = self._interpreted(net, values, kept) if program is None else self._run(
             net, program, values, program.run, *values.values())
         self._set_results(found, values, program, made)
         self._ready.pop(id(net), None)
@@ -294,7 +300,8 @@ class Workspace:
         blobs = [(name, self._blobs[name]) for name in (*values, *found)]
         if all(self._blobs[name] is x for name, x in values.items()):
             others = frozenset(made | {*net.bindings}) - {*values, *found}
-            self._ready[id(net)] = Ready(ref(net), net.edits, program, values, rewritten, blobs, others, self._changes)
+            self._ready[id(net)] = Ready(ref(net), net.edits, program, values, rewritten, blobs, others, self._changes,
+                                         keep)
 
     def _set_results(self, found: Mapping[str, Tensor], values: Values, program: Program | None,
                      made: Collection[str]) -> None:
@@ -310,10 +317,11 @@ class Workspace:
                 if program is None: self._made.pop(name, None)
                 else: self._made[name] = program
 
-    def _interpreted(self, net: Net, values: Values, hooks: Hooks | None = None) -> dict[str, Any]:
+    def _interpreted(self, net: Net, values: Values, kept: frozenset[str], hooks: Hooks | None = None) -> dict[str,
+                                                                                                              Any]:
         """Run a net without a program. Results that are views of inputs are copied."""
         with unscoped():
-            with mode(net): found = Run(net, values, net.kept, hooks).execute()
+            with mode(net): found = Run(net, values, kept, hooks).execute()
             inputs = [x.numpy() for x in values.values()]
             return {name: tensor(y) if any(np.may_share_memory(y.numpy(), x) for x in inputs) else y
                     for name, y in found.items()}
@@ -347,7 +355,8 @@ class Workspace:
             if name not in self._blobs:
                 raise ValueError(f"Workspace.{who}: the input {described(str(name))} of net {cut(net.name)} has no "
                                  f"value; feed it first; the inputs are {', '.join(net.inputs)}")
-        return {str(name): self._blobs[name] for name in net.inputs}
+        absent = [name for name in net.absent if name in self._blobs]
+        return {str(name): self._blobs[name] for name in dict.fromkeys((*net.inputs, *absent))}
 
     def _program(self, net: Net, values: Values, kept: frozenset[str], split: int | None = None) -> Program | None:
         """A program of a net for inputs of the shapes of `values` and for what is around now; None if only eager code

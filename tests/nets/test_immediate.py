@@ -126,13 +126,17 @@ def test_in_place_operators_and_their_gradients():
 
 
 def test_gradients_of_operators_that_did_not_run():
+    """They run on the values of the workspace, if it has those that the operators read."""
     workspace, net = filled(x=X), Net()
-    net.square("x", "y")
-    workspace.run(net)
-    wording = r"square_gradient needs the operator y = square\(x\), which has not run before it in this net"
+    net.add(["x", "w"], "y")
+    workspace.feed("y", X)
+    wording = r"add_gradient needs the operator y = add\(x, w\), which has not run before it in this net"
     with workspace.immediate(), pytest.raises(RuntimeError, match=wording):
         net.add_gradient_operators(["y"])
     assert len(net) == 1
+    workspace.feed("w", X[:1])
+    with workspace.immediate(): found = net.add_gradient_operators(["y"])
+    assert workspace.fetch(found["w"]).tolist() == [3]
 
 
 def test_a_blob_that_is_fed_between_an_operator_and_its_gradient():

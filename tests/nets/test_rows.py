@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from net_runs import check_alone
 from rows import CASES, both_dtypes, head_for, in_dtype, is_array, same_bits
 
 import cygrad as cg
@@ -146,6 +147,20 @@ def test_a_net_of_the_row_equals_eager_code(row, args, kwargs, dtype):
                 there = found.get(f"x{i}") in workspace
                 assert there == (g is not None), f"input {i}: in the net {there}, in eager code {g is not None}"
                 if there: same_bits(workspace.fetch(found[f"x{i}"]).numpy(), g.numpy())
+
+
+@pytest.mark.parametrize("row, args, kwargs", CASES)
+def test_the_gradient_operator_of_the_row_alone(row, args, kwargs):
+    """In a net without the operator it has the same bits."""
+    inputs, arguments = as_call(row, args, kwargs)
+    inputs = in_dtype(inputs, "float64")
+    wanted, _ = floating(row, inputs)
+    with np.errstate(all="ignore"): ys, heads, gradients = eager(row, inputs, arguments, wanted)
+    net = net_of(row, inputs, arguments, len(ys))
+    net.add_gradient_operators({f"y{k}": f"h{k}" for k in heads})
+    arrays = {f"x{i}": x for i, x in enumerate(inputs) if is_array(x)}
+    n = check_alone(net, arrays | {f"h{k}": head for k, head in heads.items()})
+    assert n == any(g is not None for g in gradients)
 
 
 # ---- what a gradient operator reads ----------------------------------------------------------------------------------

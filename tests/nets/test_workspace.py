@@ -248,7 +248,7 @@ def test_a_failed_backward_pass_is_listed():
     net.create_python_operator(lambda x: x * 2, "x", "y", lambda inputs, outputs, heads: [None, None])
     net.add_gradient_operators(["y"])
     lines = failure(net, ValueError, "gave 2 gradients for 1 inputs; use None where there is none", x=X).splitlines()
-    assert lines[0] == "cygrad: the backward pass of operator 1 of net n failed:" and "<- failed" in lines[2]
+    assert lines[0] == "cygrad: operator 2 of net n failed:" and "<- failed" in lines[3]
 
 
 def test_the_failed_operator_is_the_one_whose_step_failed():

@@ -62,7 +62,8 @@ cdef class Pass(Walk):
             if node.n_out > 1:
                 if e.several == NULL: e.several = new_gradients(node.n_out)
                 sum = &e.several[output_nr]
-            if node.op is None and g.kind != TENSOR and not e.captured and self.alone and not node.flags & EXTRAS:
+            if self.apart and e.captured: self.keep_apart(node, output_nr, g)
+            elif node.op is None and g.kind != TENSOR and not e.captured and self.alone and not node.flags & EXTRAS:
                 try: self.to_leaf(<Leaf>node, e, g)
                 finally: drop_gradient(g)
             elif sum.kind == NO_GRADIENT: take_gradient(g, sum)
@@ -217,15 +218,27 @@ cdef class Pass(Walk):
             if g[k].kind != NO_GRADIENT: self.results[position] = as_tensor(&g[k])
         return 0
 
+    cdef int keep_apart(self, Node node, int output_nr, Gradient* g) except -1:
+        """Store a contribution to the gradient of a wanted input as a result of its own: the next that is free."""
+        cdef int k
+        for n, nr, position in self.captures:
+            k = nr
+            if n is node and k == output_nr and self.results[position] is None:
+                self.results[position] = as_tensor(g)
+                break
+        drop_gradient(g)
+        return 0
+
     cdef int turn(self, Turn b, Py_ssize_t at) except -1:
         """Run a node whose gradient is complete: compute the gradients of its inputs and contribute them."""
         cdef Entry* e = &self.entries[at]
         cdef Node node = <Node>e.node
         cdef Gradient* g = gradients_of(e)
         cdef bint zero = e.zero and not has_come(e) and not e.reached
+        cdef bint at_end = self.parts and e.captured and node.op is not None        # (of a part: its hooks come later)
         if zero and (node.op is None or e.captured or node.flags & EXTRAS):
             zeros_for(node, 0, self.graph, self.captures, &e.gradient)
-        if has_come(e) and node.flags & EXTRAS and not e.stored:
+        if has_come(e) and node.flags & EXTRAS and not e.stored and not at_end:
             on_outputs(node, g, self.graph)
             if node.op is not None: self.store_kept(node, g)
         if node.op is None: return self.leaf_turn(e)
@@ -328,7 +341,7 @@ cdef class Pass(Walk):
             edge = edge_of(node, i)
             if not b.want[i]: continue
             if zero and b.dx[i].kind == NO_GRADIENT:        # (Entry.zero stands for the only output of a node)
-                if (<Node>edge.node).n_out > 1:
+                if (<Node>edge.node).n_out > 1 or self.apart:
                     zeros_for(<Node>edge.node, edge.output_nr, self.graph, self.captures, &b.dx[i])
                 else: self.entries[self.find(<Node>edge.node)].zero = True
             self.contribute(<Node>edge.node, edge.output_nr, &b.dx[i])
@@ -349,7 +362,9 @@ cdef class Pass(Walk):
     cdef int trace_leaves(self) except -1:
         """During a trace: when the program runs, the variables that this pass has reached are fresh from here on."""
         cdef Py_ssize_t at
-        cdef Trace t = <Trace>flags().trace
+        cdef Trace t
+        if self.trace == NULL: return 0
+        t = <Trace>self.trace
         for at in range(self.n):
             node = <Node>self.entries[at].node
             if node.op is not None or not self.entries[at].reached: continue
@@ -376,6 +391,31 @@ cdef class Pass(Walk):
                 t.around.nodes.append(node)
         return 0
 
+    cdef int begin_part(self) except -1:
+        """Called before the first node runs; core/backward/listed.pyx overrides it."""
+        return 0
+
+    cdef int open_pass(self) except -1:
+        """Take the state of the thread, and register the pass with those that run. end() must follow."""
+        cdef Flags* f = flags()
+        cdef bint alone
+        self.watched = f.anomaly > 0 and f.trace == NULL
+        if f.collector != NULL: self.collected = <Collected>f.collector
+        self.trace = f.trace
+        self.number = begin(&alone)
+        self.alone = alone
+        return 0
+
+    cdef int note_failure(self, object error) except -1:
+        """Add to an error where it was raised, and what had been done before."""
+        if self.current is None: return 0
+        partly = (f", {self.incomplete} more are incomplete (only some of their contributions had been added: zero or "
+                  f"assign them)" if self.incomplete else "")
+        error.add_note(f"cygrad: in backward, at {self.current.name()}; {self.written - self.incomplete} gradients had "
+                       f"been written before{partly}; "
+                       + ("the graph is kept" if self.retain else "the graph has been freed: record it again"))
+        return 0
+
     cdef int go(self, list roots, list numbers, list gradients) except -1:
         """Run the pass: the walk, then the turns of the nodes."""
         cdef Turn b = Turn.__new__(Turn)
@@ -397,6 +437,7 @@ cdef class Pass(Walk):
         b.retain, b.graph, b.number, b.traced = self.retain, self.graph, self.number, self.trace != NULL
         f.recording = self.graph
         try:
+            self.begin_part()
             for i in range(len(roots)):
                 root, nr, gradient = roots[i], numbers[i], gradients[i]
                 gradients[i] = None                 # without this reference an unshared gradient can be overwritten
@@ -411,7 +452,7 @@ cdef class Pass(Walk):
                 self.current = <Node>self.entries[at].node
                 f.node = <void*>self.current
                 self.turn(b, at)
-            if b.traced: self.trace_leaves()
+            if not self.parts: self.trace_leaves()
             done = True
         finally:
             f.recording, f.training = recording, training
@@ -440,7 +481,6 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
     cdef Pass p = Pass.__new__(Pass)
     cdef Flags* f = flags()
     cdef int count = 0
-    cdef bint alone
     if f.passes: check_stack()
     p.retain, p.graph = retain, graph
     p.selective = captures is not None
@@ -454,21 +494,12 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
         p.capturing = count > 0
     p.strict = strict
     p.mode = mode
-    p.watched = f.anomaly > 0 and f.trace == NULL
-    if f.collector != NULL: p.collected = <Collected>f.collector
-    p.trace = f.trace
-    p.number = begin(&alone)
-    p.alone = alone
+    p.open_pass()
     try:
-        if not alone or p.trace != NULL: p.shared_leaves = {}
+        if not p.alone or p.trace != NULL: p.shared_leaves = {}
         p.go(roots, numbers, gradients)
     except Exception as e:
-        if p.current is not None:
-            partly = (f", {p.incomplete} more are incomplete (only some of their contributions had been added: zero or "
-                      f"assign them)" if p.incomplete else "")
-            e.add_note(f"cygrad: in backward, at {p.current.name()}; {p.written - p.incomplete} gradients had been "
-                       f"written before{partly}; "
-                       + ("the graph is kept" if retain else "the graph has been freed: record it again"))
+        p.note_failure(e)
         raise
     finally:
         end()

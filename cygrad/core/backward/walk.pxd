@@ -60,6 +60,8 @@ cdef class Walk:
     cdef bint graph             # create_graph: gradients are tensors with a graph
     cdef bint selective         # inputs were named
     cdef bint capturing         # their gradients are results
+    cdef bint parts             # a net runs it part by part: the walk ends at the wanted inputs (listed.pyx)
+    cdef bint apart             # each contribution to the gradient of a wanted input is a result of its own
     cdef bint alone             # no other pass on the same variables runs beside this one
     cdef void* trace            # the thread's trace, or NULL. Its passes write to Twins of variables (trace.pxd)
     cdef bint watched           # detect_anomaly is on

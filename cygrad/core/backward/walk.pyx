@@ -97,7 +97,7 @@ cdef class Walk:
                         at = stack[count - 1]
                         node = <Node>self.entries[at].node
                         i = self.entries[at].pending        # the number of its edges that have been followed
-                        if i == node.n_in:
+                        if i == node.n_in or (self.parts and <size_t><void*>node in self.wanted):
                             self.entries[at].pending = 0
                             if <size_t><void*>node in self.wanted:
                                 self.entries[at].needed = True
@@ -135,6 +135,7 @@ cdef class Walk:
             if node.op is None:
                 self.check_leaf(<Leaf>node, &self.entries[at])
                 continue
+            if self.parts and self.entries[at].captured: continue       # (where the walk has ended)
             for i in range(node.n_in):
                 e = edge_of(node, i)
                 if e.node == NULL: continue

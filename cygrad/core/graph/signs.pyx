@@ -5,7 +5,7 @@ each."""
 from libc.stdint cimport uint8_t
 
 from cygrad.core.late_bound cimport late_bound
-from cygrad.core.graph.tensor cimport RECORDED, Node, Tensor, slots_of
+from cygrad.core.graph.tensor cimport REACHED, RECORDED, Node, Tensor, slots_of
 from cygrad.core.graph.steps cimport Arrays, Kernel, call, put_array
 from cygrad.core.store.buffer cimport OTHER, Buffer, allocate, drop
 from cygrad.core.thread_state cimport Flags, flags
@@ -58,7 +58,7 @@ cdef void shrink(void* released) noexcept:
     cdef Flags* f = flags()
     cdef void* around = f.op
     cdef int k
-    if node.state != RECORDED: return
+    if node.state != RECORDED or node.flags & REACHED: return
     for k in range(node.n_slots):
         if s[k].need == SIGNS and buffer_in(&s[k]) == b: break
     else:

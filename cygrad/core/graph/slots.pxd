@@ -104,6 +104,7 @@ cdef inline void claim_signs(Slot* s, void* node) noexcept:
     s.content.buffer.signs = 1
     s.content.buffer.link = node
 
+cdef void share_slot(const Slot* s, Slot* out) noexcept
 cdef void save_object(Slot* s, object o) noexcept
 cdef void restore_buffer(Slot* s, Buffer* b, const Layout* layout) noexcept
 cdef void replace_by_bits(Slot* s, Buffer* bits, void* node) noexcept

@@ -27,6 +27,17 @@ cdef void restore_buffer(Slot* s, Buffer* b, const Layout* layout) noexcept:
     Py_DECREF(<object>o)
 
 
+cdef void share_slot(const Slot* s, Slot* out) noexcept:
+    """Save the same in `out`, an empty slot of another node."""
+    out.source, out.kind, out.dtype = s.source, s.kind, s.dtype
+    if s.kind == EMPTY: return
+    if s.kind == BUFFER: save_buffer(out, s.source, s.content.buffer, s.layout, s.dtype)
+    else:
+        out.content, out.layout = s.content, lay.incref(s.layout)
+        if s.kind == PACKED: Py_INCREF(<object>s.content.pyobject)
+    out.need, out.version = VALUES if s.need == SIGNS else s.need, s.version
+
+
 cdef void replace_by_bits(Slot* s, Buffer* bits, void* node) noexcept:
     """Save sign bits instead of the elements that they were computed from."""
     cdef Buffer* b = s.content.buffer

@@ -78,6 +78,7 @@ cdef enum NodeFlag:
     TRAINING = 1            # recorded in train mode
     PACKS = 2               # has slots that are PACKED
     EXTRAS = 4              # has Extras
+    REACHED = 8             # a pass that a net runs part by part has begun, and will run it
 
 
 cdef class Base:
