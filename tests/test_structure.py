@@ -177,6 +177,15 @@ def test_only_core_slots_reads_the_content_of_a_slot():
     assert not others
 
 
+def test_only_the_executor_knows_of_traces():
+    """All else calls functions of core/graph/trace, steps and effects, which do the same with and without a trace."""
+    pattern = re.compile(r"(?:\bf|flags\(\)|\.thread|\bself|\bp)\.trace\b")
+    readers = {p.stem for p in SOURCES if p.suffix == ".pyx" and pattern.search(p.read_text())}
+    assert readers <= {"trace", "buffer", "executor", "run", "inplace", "engine"}
+    sources = "".join(p.read_text() for p in SOURCES if p.suffix == ".pyx")
+    assert set(re.findall(r"^cdef class (\w+)\(Step\)", sources, re.MULTILINE)) == {"ForwardStep", "StageStep"}
+
+
 def test_the_reader_of_imports_finds_every_form():
     """`imported` against Python's own parser on the .py files; `complaint` on each form of import."""
     for path in SOURCES:

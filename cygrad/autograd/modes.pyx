@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 
 from cygrad.core.graph.tape cimport Tape
-from cygrad.core.graph.trace cimport Trace
+from cygrad.core.graph.trace cimport set_mode_scope
 from cygrad.core.thread_state cimport Flags, flags
 
 from cygrad.core.errors import described
@@ -60,8 +60,9 @@ cdef class Scope:
         self.found = e
         if e.tape is not None: set_tape(f, e.tape)
         if self.recording != LEAVE: f.recording = self.recording
-        if self.training != LEAVE: f.training = self.training
-        set_inside(f, self.training, 1)
+        if self.training != LEAVE:
+            f.training = self.training
+            set_mode_scope(f, 1)
         return e.tape
 
     cdef int leave(self) except -1:
@@ -72,8 +73,9 @@ cdef class Scope:
         while e is not None and e.thread != thread: inner, e = e, e.outer      # (skip entries of other threads)
         if e is None: raise RuntimeError("this thread exits a scope that it has not entered")
         if self.recording != LEAVE: f.recording = e.recording
-        if self.training != LEAVE: f.training = e.training
-        set_inside(f, self.training, -1)
+        if self.training != LEAVE:
+            f.training = e.training
+            set_mode_scope(f, -1)
         if inner is None: self.found = e.outer
         else: inner.outer = e.outer
         if e.tape is not None: set_tape(f, e.before)
@@ -89,12 +91,6 @@ cdef class Scope:
         """Decorate a function: its body runs in this scope. A generator or coroutine resumes with the flags that it had
         when it was suspended."""
         return decorate(self, f)
-
-
-cdef inline void set_inside(const Flags* f, int training, int by) noexcept:
-    """In a program that is traced, a scope that sets the mode begins or ends."""
-    if f.trace == NULL or training == LEAVE or (<Trace>f.trace).around is None: return
-    (<Trace>f.trace).around.modes += by
 
 
 cdef Scope scope(int recording, int training, bint opens_tape):

@@ -8,7 +8,7 @@ from cygrad.core.graph.tensor cimport Leaf, Node, Tensor, is_tracked, ready
 from cygrad.core.graph.calls cimport calls_of, tensor_item
 from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.core.graph.effects cimport changed_leaves
-from cygrad.core.graph.trace cimport Trace, lists_calls, refuse_trace
+from cygrad.core.graph.trace cimport Trace, lists_calls, refuse_trace, trace_of, traces
 from cygrad.core.store.layout cimport same_shape
 from cygrad.core.store.buffer cimport GRAPHLESS
 from cygrad.core.thread_state cimport flags
@@ -114,7 +114,7 @@ cdef list note_pass(list calls, str kind, outputs, gradients, inputs, tuple argu
     """run_pass() during a trace that lists what is called: (kind, items of the outputs, of the head gradients or None,
     retain_graph, create_graph, items of the inputs or None, items of the results, items of the gradients of
     variables as pairs). What the pass itself calls is not listed, unless Trace.formulas is set."""
-    cdef Trace t = <Trace>flags().trace
+    cdef Trace t = trace_of(flags())
     cdef list results
     if flags().collector != NULL: refuse_trace("a backward pass in a GradientCollector")
     ys = [tensor_item(y) for y in _listed(outputs)]
@@ -232,7 +232,7 @@ def grad(
 def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute the gradients of this tensor. See cygrad.backward."""
     cdef Tensor y = self, g = None
-    if inputs is None and train_mode is None and not args and is_tracked(y) and flags().trace == NULL:
+    if inputs is None and train_mode is None and not args and is_tracked(y) and not traces():
         ready(y)
         if gradient is None: g = head_full(y, 1)
         elif type(gradient) is Tensor:

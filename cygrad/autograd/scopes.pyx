@@ -5,7 +5,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 
-from cygrad.core.graph.trace cimport Trace, lists_calls, refuse_trace
+from cygrad.core.graph.trace cimport lists_calls, refuse_trace, set_mode_scope
 from cygrad.core.execute.nans cimport FORWARD
 from cygrad.core.thread_state cimport Flags, flags
 
@@ -43,7 +43,7 @@ cdef class GradientCollector:
         self.recording, self.training, self.thread = f.recording, f.training, PyThread_get_thread_ident()
         open_collected(self.collected)
         f.recording = f.training = True
-        set_inside(f, 1)
+        set_mode_scope(f, 1)
         self.open = True
         return self
 
@@ -61,7 +61,7 @@ cdef class GradientCollector:
         if self.thread != PyThread_get_thread_ident():
             raise RuntimeError("GradientCollector: it was opened in another thread, and only that thread can close it")
         f.recording, f.training = self.recording, self.training
-        set_inside(f, -1)
+        set_mode_scope(f, -1)
         self.open = False
         open_collected(None)
         return 0
@@ -80,11 +80,6 @@ cdef class GradientCollector:
         """Set the gradients accumulated so far to zeros, including NaN. Later gradients are added to these."""
         if self.collected is None: return
         for leaf in self.collected.leaves: clear_leaf(leaf)
-
-
-cdef void set_inside(const Flags* f, int by) noexcept:
-    """In a program that is traced, a scope that sets the mode begins or ends."""
-    if f.trace != NULL and (<Trace>f.trace).around is not None: (<Trace>f.trace).around.modes += by
 
 
 cdef int check_none_open() except -1:

@@ -1,7 +1,5 @@
 """Variables, which are tensors with a stored gradient, and the Tensor attributes that describe the graph."""
 
-cimport cython
-
 from cpython.object cimport PyObject
 from cygrad.core.graph.around cimport changed
 from cygrad.core.store cimport layout as lay
@@ -12,15 +10,17 @@ from cygrad.core.graph.tensor cimport (
     ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, ensure_tensor, is_result,
     is_tracked, node_of, put_grad, show,
 )
-from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY, VIRTUAL, ZEROS, recategorise
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY
+from cygrad.core.thread_state cimport flags
 from cygrad.core.backward.deposit cimport clear
 from cygrad.core.graph.running cimport any_runs, runs
 from cygrad.core.graph.calls cimport calls_of, note
-from cygrad.core.graph.undo cimport Undo
-from cygrad.core.graph.effects cimport ASSIGNED_NONE, MARKED, REMOVED, UNMARKED, ZEROED, leaf_step
+from cygrad.core.graph.effects cimport (
+    ASSIGNED_NONE, MARKED, REMOVED, UNMARKED, ZEROED, has_own_role, leaf_step, refuse_role,
+)
+from cygrad.core.graph.undo cimport track
 from cygrad.core.graph.trace cimport (
-    Trace, is_frozen, lists_calls, raise_version, refuse_trace, seen_leaf, touch_leaf, version_of,
+    is_frozen, is_outside, lists_calls, raise_version, refuse_trace, seen_leaf, touch_leaf, traces, version_of,
 )
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
@@ -96,8 +96,8 @@ cdef int keep_gradient(Tensor x, int req) except -1:
 cdef int set_leaf(Tensor x, int req) except -1:
     """Make `x` a variable, or change its grad_req. Graphs recorded before still lead to it."""
     cdef Leaf leaf = leaf_of(x)
-    cdef bint wanted = req != NULL_REQ, made = leaf is None, traced = flags().trace != NULL
-    if traced and (made or leaf.req != req): check_role(x)
+    cdef bint wanted = req != NULL_REQ, made = leaf is None
+    if made or leaf.req != req: refuse_role(x)
     if is_result(x): return keep_gradient(x, req)
     if wanted and not is_tracked(x) and x.buffer.parameters == MAX_ROLES:
         raise ValueError(f"attach_grad: {MAX_ROLES} variables share the memory of this tensor of shape {x.shape}, "
@@ -107,82 +107,12 @@ cdef int set_leaf(Tensor x, int req) except -1:
         show(x)
         x._node = leaf
         x._output_nr = 0
-    if traced:
-        remember_role(x, leaf, made)
-        if (<Trace>flags().trace).has_outside(leaf):
-            touch_leaf(leaf).req = req
-            return track(x, True) if wanted else 0  # (frozen for this thread only: is_frozen())
-    elif made_by_traces: keep_role(leaf)
+    if has_own_role(x, leaf, made):
+        touch_leaf(leaf).req = req
+        return track(x, True) if wanted else 0      # (frozen for this thread only: is_frozen())
     if leaf.req != req: changed()
     leaf.req = req
     return track(x, wanted)
-
-
-cdef int track(Tensor x, bint wanted) except -1:
-    """Let operations on a tensor with an accumulator be recorded, or not."""
-    if wanted != x._tracked: x.buffer.parameters += 1 if wanted else -1
-    x._tracked = wanted
-    recategorise(x.buffer)
-    return 0
-
-
-cdef dict made_by_traces = {}       # address of an accumulator that the open trace has made -> its RoleUndo
-
-
-cdef int keep_role(Leaf leaf) except -1:
-    """This thread makes a tensor a variable that a trace has made one, in another thread: it remains one."""
-    cdef RoleUndo u = made_by_traces.pop(<size_t><void*>leaf, None)
-    if u is not None: u.made = False
-    return 0
-
-
-@cython.binding(False)
-@cython.embedsignature.format("clinic")
-cdef class RoleUndo(Undo):
-    """Of a tensor from outside that a traced program makes a variable, or freezes."""
-    cdef Leaf leaf
-    cdef bint made          # there was no accumulator before
-
-    def check(self):
-        """Raise RuntimeError if a program would have to make a variable at each run."""
-        if self.leaf.tensor != NULL: refuse_trace("attach_grad() or requires_grad_() of a tensor from outside")
-
-    cdef int restore(self) except -1:
-        """Track the tensor as its accumulator says, which only other threads have changed."""
-        cdef Tensor x
-        made_by_traces.pop(<size_t><void*>self.leaf, None)
-        if self.leaf.tensor == NULL: return 0
-        x = <Tensor>self.leaf.tensor
-        if self.made: self.leaf.req = NULL_REQ
-        if self.leaf.grad is not None and (self.made or self.leaf.grad.buffer.flags & VIRTUAL):
-            put_grad(self.leaf, None)
-            self.leaf.fresh = False
-        elif self.leaf.grad is not None and self.leaf.grad.buffer.flags & ZEROS: self.leaf.grad.buffer.link = NULL
-        return track(x, self.leaf.req != NULL_REQ) if x._node is self.leaf else 0
-
-
-cdef int check_role(Tensor x) except -1:
-    """Raise RuntimeError if a program that becomes a net changes the role of a tensor from outside."""
-    cdef Trace t = <Trace>flags().trace
-    if t.calls is not None and t.is_outside(x):
-        refuse_trace("attach_grad(), requires_grad_() or drop_grad() of a tensor from outside")
-    return 0
-
-
-cdef int remember_role(Tensor x, Leaf leaf, bint made) except -1:
-    """Before a change of a variable's role during a trace. `made`: it has just got its accumulator, whose gradient is
-    the program's own."""
-    cdef Trace t = <Trace>flags().trace
-    cdef RoleUndo u
-    leaf = t.outside(leaf)
-    key = <size_t><void*>leaf
-    if not t.is_outside(x) or key in t.roles: return 0
-    u = RoleUndo.__new__(RoleUndo)
-    u.leaf, u.made = leaf, made
-    t.roles[key] = made
-    t.undo.append(u)
-    if made: made_by_traces[key] = u
-    return 0
 
 
 cdef int check_floating(Tensor x) except -1:
@@ -373,7 +303,6 @@ def zero_grad(Tensor self) -> None:
 
 cpdef int clear_leaf(Leaf leaf) except -1:
     """Set the gradient of an accumulator to zeros. If no other reference to it exists, its memory is released."""
-    cdef Flags* f = flags()
     leaf = touch_leaf(leaf)
     if leaf.rows is not None or (leaf.sparse and leaf.grad is not None and not leaf.given):
         put_rows(leaf, empty_slice(leaf.layout, leaf.dtype))
@@ -383,8 +312,7 @@ cpdef int clear_leaf(Leaf leaf) except -1:
             clear(leaf.grad)
             raise_version(flags(), leaf.grad.buffer)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
-    if f.trace == NULL: return 0
-    if leaf.tensor != NULL: note("zero_grad", ([<Tensor>leaf.tensor], "zeros", None))
+    if lists_calls() and leaf.tensor != NULL: note("zero_grad", ([<Tensor>leaf.tensor], "zeros", None))
     return leaf_step(leaf, ZEROED)
 
 
@@ -403,9 +331,9 @@ def stop_gradient(x: Data) -> Tensor:
 def remove_grad(Tensor self):
     """Set .grad to None and fresh_grad to False."""
     cdef Leaf leaf = leaf_of(self)
-    if leaf is None or (leaf.grad is None and leaf.rows is None and not leaf.fresh and flags().trace == NULL): return
+    if leaf is None or (leaf.grad is None and leaf.rows is None and not leaf.fresh and not traces()): return
     leaf = touch_leaf(leaf)
-    if lists_calls() and (<Trace>flags().trace).is_outside(self): note("zero_grad", ([self], "removed", None))
+    if lists_calls() and is_outside(self): note("zero_grad", ([self], "removed", None))
     put_grad(leaf, None)
     leaf.given, leaf.fresh, leaf.incomplete = False, False, runs(leaf.busy)
     leaf_step(leaf, REMOVED)
@@ -458,7 +386,7 @@ cdef int set_fresh(Leaf leaf, bint value, str what) except -1:
 cdef int note_assignment(Tensor x, value) except -1:
     """An assignment to x.grad in a program that becomes a net."""
     if value is not None: refuse_trace("an assignment to .grad")
-    if (<Trace>flags().trace).is_outside(x): note("zero_grad", ([x], "none", None))
+    if is_outside(x): note("zero_grad", ([x], "none", None))
     return 0
 
 

@@ -9,7 +9,7 @@ cdef extern from *:
     """
     Flags cg_flags
 
-asked = None                # answers is_training() in a program that is traced, which then depends on the mode
+asked = None                # answers is_training() while a program is traced, which then depends on the mode, or None
 
 
 cdef Flags* flags() noexcept nogil:
@@ -24,7 +24,7 @@ def is_recording() -> bool:
 def is_training() -> bool:
     """Whether this thread is in train mode. In train mode dropout drops elements and batch norm uses the statistics of
     the batch."""
-    return bool(cg_flags.training) if cg_flags.trace == NULL else asked()
+    return bool(cg_flags.training) if asked is None else asked()
 
 
 def set_recording(bint flag) -> bool:

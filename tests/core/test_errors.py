@@ -18,7 +18,6 @@ UNREACHABLE = [
     "this memory.profile.. is incomplete: there was no memory left for its events",
     "no memory for .*",
     ".* reads memory in backward that it did not declare.*",
-    "a step has no run", "an Undo has no restore",
     ".* has no (infer|forward|run_backward|gradient_view|gradient|factor|step_rows|refuse)",
     "a subclass of View must implement .*",
     ".* reads a value in (backward|its formula) that it did not save",

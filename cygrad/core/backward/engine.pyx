@@ -402,7 +402,7 @@ cdef class Pass(Walk):
         self.watched = f.anomaly > 0 and f.trace == NULL
         if f.collector != NULL: self.collected = <Collected>f.collector
         self.trace = f.trace
-        self.number = begin(&alone)
+        self.number = begin(self.trace != NULL, &alone)
         self.alone = alone
         return 0
 
@@ -502,5 +502,5 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
         p.note_failure(e)
         raise
     finally:
-        end()
+        end(p.trace != NULL)
     return p.results

@@ -60,7 +60,7 @@ cdef class ListedPass(Pass):
         self.is_open = True
 
     def __dealloc__(self):
-        if self.is_open: end()
+        if self.is_open: end(self.trace != NULL)
 
     def run(self, list roots, list gradients, list ends, list sums, tuple variables=(), bint retain=False,
             bint apart=False):
@@ -163,7 +163,7 @@ cdef class ListedPass(Pass):
     cdef int close_pass(self) except -1:
         if self.is_open:
             self.is_open = False
-            end()
+            end(self.trace != NULL)
         return 0
 
 

@@ -1,4 +1,4 @@
-"""The backward calls of a program (core/graph/trace.pxd): stages of a node's backward with fixed addresses."""
+"""The backward calls of a program (core/graph/steps.pxd): stages of a node's backward with fixed addresses."""
 
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy

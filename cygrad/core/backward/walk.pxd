@@ -93,3 +93,8 @@ cdef class Walk:
 cdef inline Leaf seen_by(Walk w, Leaf leaf):
     """The accumulator that has the state of a variable in this pass."""
     return leaf if w.trace == NULL else (<Trace>w.trace).seen(leaf)
+
+
+cdef inline bint is_own(Walk w, Leaf leaf):
+    """Whether no other thread sees the accumulator of a variable that this pass sees."""
+    return w.trace == NULL or (<Trace>w.trace).is_own(leaf)

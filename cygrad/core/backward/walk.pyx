@@ -14,7 +14,6 @@ from cygrad.core.graph.running cimport runs
 from cygrad.core.graph.tensor cimport (
     EXTRAS, NULL_REQ, RUNNING, WRITE, Edge, Leaf, Node, edge_of, is_tracked, output_layout,
 )
-from cygrad.core.graph.trace cimport Trace
 from cygrad.core.backward.gradients cimport Gradient, drop_gradient, is_writable
 from cygrad.core.backward.heap cimport Item
 from cygrad.core.store.buffer cimport ZEROS
@@ -200,7 +199,7 @@ cdef class Walk:
 
     cdef bint half_way(self, Leaf leaf) noexcept:
         """Whether another pass has written some, but not all, of its contributions to .grad."""
-        if self.trace != NULL and not (<Trace>self.trace).is_own(leaf): return False
+        if not is_own(self, leaf): return False
         return leaf.busy != self.number and runs(leaf.busy)
 
     cdef Leaf direct(self, Node node, Entry* e):

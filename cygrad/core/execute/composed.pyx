@@ -3,7 +3,7 @@
 import re
 from functools import wraps
 
-from cygrad.core.graph.trace cimport Trace
+from cygrad.core.graph.trace cimport Trace, trace_of
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.thread_state cimport flags
@@ -40,7 +40,7 @@ def composed(function, str name=None):
 
     @wraps(function)
     def call(*args, **kwargs):
-        cdef Trace trace = <Trace>flags().trace if flags().trace != NULL else None
+        cdef Trace trace = trace_of(flags())
         cdef str outer
         if trace is not None:
             outer = trace.within

@@ -1,11 +1,11 @@
-"""The forward calls of a program (core/graph/trace.pxd): executions whose operands and results have fixed addresses."""
+"""The forward calls of a program (core/graph/steps.pxd): executions whose operands and results have fixed addresses."""
 
 from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.graph.operator cimport input_bit
 from cygrad.core.graph.tensor cimport is_tracked
 from cygrad.core.graph.calls cimport item_of, tensor_item
 from cygrad.core.graph.steps cimport emit
-from cygrad.core.graph.trace cimport PREPARING, Trace, is_frozen, refuse_trace
+from cygrad.core.graph.trace cimport PREPARING, Trace, is_frozen, refuse_trace, trace_of
 from cygrad.core.store.buffer cimport WORKSPACE, allocate
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, has_gradients, itemsize
@@ -23,7 +23,7 @@ cdef class ForwardStep(Step):
 
 
 cdef int refuse_shape(Operator op) except -1:
-    cdef str name = (<Trace>flags().trace).within or op.name
+    cdef str name = trace_of(flags()).within or op.name
     return refuse_trace(f"a result whose shape depends on values, that of {name},")
 
 
@@ -31,7 +31,7 @@ cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attri
     """Instead of compute(), during a trace: allocate the workspace, and prepare the call if steps are made. `target`
     is the tensor that an in-place write changes, or None."""
     cdef Call* c = &e.call
-    cdef Trace t = <Trace>e.thread.trace
+    cdef Trace t = trace_of(e.thread)
     if c.workspace_bytes and c.workspace == NULL:
         e.workspace = allocate(c.workspace_bytes, WORKSPACE)
         c.workspace = e.workspace.data
@@ -74,7 +74,7 @@ cdef tuple note_inputs(Execution* e, const Operand* x):
 cdef int note_call(Execution* e, Operator op, tuple inputs, object attributes, Node node, Tensor target) except -1:
     """List an operation: ("operator", op, attributes, inputs, outputs, into, recorded, tracked, within, training)."""
     cdef Call* c = &e.call
-    cdef Trace t = <Trace>e.thread.trace
+    cdef Trace t = trace_of(e.thread)
     cdef list outputs = []
     cdef Array a
     cdef int k

@@ -3,6 +3,7 @@ operation (a callback, a finalizer) cannot free them."""
 
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Tensor
+from cygrad.core.graph.trace cimport made_here
 from cygrad.core.store.buffer cimport VIRTUAL, ZEROS, Buffer, drop, hold
 from cygrad.core.store.layout cimport SCALAR, decref, incref
 from cygrad.kernels.array cimport Array, itemsize
@@ -18,11 +19,10 @@ cdef struct Operand:
     double number
 
 
-cdef bint is_traced(const Buffer* b) noexcept
 
 cdef inline bint is_plain(v) noexcept:
     """Whether `v` can be read without conversion: a tensor with memory, or a Python number."""
-    if type(v) is Tensor: return not (<Tensor>v).buffer.flags & (ZEROS | VIRTUAL) or is_traced((<Tensor>v).buffer)
+    if type(v) is Tensor: return not (<Tensor>v).buffer.flags & (ZEROS | VIRTUAL) or made_here((<Tensor>v).buffer)
     return PyFloat_Check(v) or PyLong_Check(v)
 
 cdef inline void read_tensor(Operand* o, Tensor t) noexcept:

@@ -10,7 +10,6 @@ from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph.tensor cimport ensure_tensor, is_tracked, ready
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.source cimport warn_here
-from cygrad.core.store.buffer cimport Life
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport BOOL, FLOAT64, INT64, is_floating, is_real
 
@@ -33,11 +32,6 @@ cdef object plain_operand(v):
     t = ensure_tensor(v)
     ready(t)
     return t
-
-
-cdef bint is_traced(const Buffer* b) noexcept:
-    """Whether a buffer is virtual and belongs to the trace of this thread."""
-    return b.flags & VIRTUAL and b.home != NULL and (<Life*>b.home).trace == flags().trace
 
 
 cdef bint convert(list xs) except -1:

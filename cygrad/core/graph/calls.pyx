@@ -5,13 +5,11 @@ shape, strides, place in the graph or None, the tensor itself if its memory is r
 the address of its buffer, whether it is a gradient, whether it is a variable)."""
 
 from cygrad.core.graph.tensor cimport node_of
-from cygrad.core.graph.trace cimport Trace
+from cygrad.core.graph.trace cimport Trace, is_outside, trace_of
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport VIRTUAL
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport itemsize
-
-from cygrad.core import thread_state
 
 
 cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t, bint made, const Buffer* b):
@@ -23,16 +21,15 @@ cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t, bint made
 
 cdef tuple tensor_item(Tensor t):
     cdef Array a
-    cdef Flags* f = flags()
     cdef Node node = node_of(t)
     a.data, a.layout, a.dtype = t.buffer.data + t.layout.offset * itemsize(t.dtype), t.layout, t.dtype
-    made = f.trace != NULL and not (<Trace>f.trace).is_outside(t)
-    return item_of(&a, node, t._output_nr, None if t.buffer.flags & VIRTUAL else t, made, t.buffer)
+    return item_of(&a, node, t._output_nr, None if t.buffer.flags & VIRTUAL else t, not is_outside(t), t.buffer)
 
 
 cdef list calls_of(const Flags* f):
     """The list of the thread's trace, or None if it makes none."""
-    return (<Trace>f.trace).calls if f.trace != NULL else None
+    cdef Trace t = trace_of(f)
+    return None if t is None else t.calls
 
 
 cdef int note(str kind, tuple what) except -1:
@@ -44,14 +41,11 @@ cdef int note(str kind, tuple what) except -1:
 
 cdef bint in_train_mode(const Flags* f) noexcept:
     """Whether the thread is in train mode. All that depends on the mode asks here, so that a program knows it."""
-    cdef Trace t = <Trace>f.trace if f.trace != NULL else None
+    cdef Trace t = trace_of(f)
     if t is not None and t.around is not None and t.around.modes == 0: t.around.training = f.training != 0
     return f.training
 
 
 def asked():
-    """is_training() in a program that is traced."""
+    """is_training() while a program is traced."""
     return bool(in_train_mode(flags()))
-
-
-thread_state.asked = asked

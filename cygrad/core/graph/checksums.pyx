@@ -9,7 +9,7 @@ import os
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.tensor cimport Node, Tensor, array_of, slots_of
 from cygrad.core.graph.slots cimport Slot, buffer_in, elements, sign_bits, was_written
-from cygrad.core.thread_state cimport flags
+from cygrad.core.graph.trace cimport traces
 from cygrad.kernels.array cimport Array, itemsize
 from cygrad.kernels.driver cimport STRIP, gather
 
@@ -54,7 +54,7 @@ cdef int remember(Node node) except -1:
     same address.)"""
     cdef Slot* s = slots_of(node)
     cdef int k
-    if flags().trace != NULL: return 0
+    if traces(): return 0
     filename, line, _ = where()
     for k in range(node.n_slots):
         if buffer_in(&s[k]) != NULL: known[<size_t>&s[k]] = node.seq, checksum_in(&s[k]), f"{filename}:{line}"
@@ -65,7 +65,7 @@ cdef int compare(Node node) except -1:
     """Raise InplaceError if a tensor that `node` saves has changed."""
     cdef Slot* s = slots_of(node)
     cdef int k
-    if flags().trace != NULL: return 0
+    if traces(): return 0
     for k in range(node.n_slots):
         if buffer_in(&s[k]) == NULL or sign_bits(&s[k]) != NULL or was_written(&s[k]): continue
         seq, then, place = known.get(<size_t>&s[k], (None, None, None))

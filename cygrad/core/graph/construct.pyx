@@ -4,7 +4,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.tensor cimport fill, shell, sole
 from cygrad.core.graph.steps cimport Arrays, call, copy_elements, fill_zeros, put
-from cygrad.core.graph.trace cimport Trace, raise_version
+from cygrad.core.graph.trace cimport raise_version, trace_of, traces
 from cygrad.core.store.buffer cimport OTHER, READONLY, VIRTUAL, WATCHED, ZEROS, allocate_for, drop, hold, zeros
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport itemsize
@@ -44,11 +44,11 @@ cdef Tensor fresh(Layout* layout, int dtype, int category):
     """The same for memory that the caller itself fills. During a trace it is a constant of the program."""
     cdef Flags* f = flags()
     cdef Tensor t
-    if f.trace == NULL: return computed(layout, dtype, category)
+    if not traces(): return computed(layout, dtype, category)
     f.values += 1
     try: t = computed(layout, dtype, category)
     finally: f.values -= 1
-    (<Trace>f.trace).constant_made(t)
+    trace_of(f).constant_made(t)
     return t
 
 

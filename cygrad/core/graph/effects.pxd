@@ -1,8 +1,8 @@
-"""What a traced program does to the gradients of variables, beside the memory of a .grad."""
+"""What a traced program does to the gradients and roles of variables, and the solvers that it calls."""
 
 from cygrad.core.graph.steps cimport Step
-from cygrad.core.graph.tensor cimport Leaf
-from cygrad.core.graph.trace cimport Trace
+from cygrad.core.graph.tensor cimport Leaf, Tensor
+from cygrad.core.graph.trace cimport Trace, traces
 
 cdef enum Arrival:          # what happens to the gradient of a variable, beside its memory
     ZEROED                  # it is zeros: not fresh, and whole
@@ -18,7 +18,7 @@ cdef struct Change:         # the parameters of a step of a change to the gradie
     bint none               # .grad becomes None
 
 
-cdef int leaf_step(Leaf leaf, int what, bint none=*) except -1
+cdef int trace_change(Leaf leaf, int what, bint none) except -1
 cdef const Change* change_in(Step s) noexcept
 cdef int settle(Trace t, Leaf leaf) except -1
 cdef int take_back(Trace t, Leaf leaf) except -1
@@ -26,3 +26,10 @@ cdef list changed_leaves(Trace t)
 cdef int finish(Trace t) except -1
 cdef int use_solver(solver) except -1
 cdef int call_solver(solver, str name, tuple arguments, list found, list others) except -1
+cdef int refuse_role(Tensor x) except -1
+cdef bint has_own_role(Tensor x, Leaf leaf, bint made) except -1
+
+
+cdef inline int leaf_step(Leaf leaf, int what) except -1:
+    """Something happens to the gradient of a variable (an Arrival). A program does it again at each run."""
+    return trace_change(leaf, what, False) if traces() else 0

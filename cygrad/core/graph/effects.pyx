@@ -7,7 +7,7 @@ from cygrad.core.graph.steps cimport (
 )
 from cygrad.core.graph.tensor cimport Tensor, fill, node_of, put_grad, shell
 from cygrad.core.graph.trace cimport PREPARING, Storage, preparing, raise_version, refuse_trace, trace_of
-from cygrad.core.graph.undo cimport Twin
+from cygrad.core.graph.undo cimport Twin, keep_role, made_by_traces
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OTHER, VIRTUAL, ZEROS, Buffer, Life, new_virtual
 from cygrad.core.thread_state cimport flags
@@ -36,8 +36,8 @@ cdef const Change* change_in(Step s) noexcept:
     return <const Change*>s.parameters if s.kernel == change_gradient else NULL
 
 
-cdef int leaf_step(Leaf leaf, int what, bint none=False) except -1:
-    """Something happens to the gradient of a variable (an Arrival). `none`: its .grad becomes None."""
+cdef int trace_change(Leaf leaf, int what, bint none) except -1:
+    """leaf_step() during a trace. `none`: the .grad becomes None."""
     cdef Trace t = preparing(flags())
     cdef bint fresh = what == OVERWRITTEN or what == ADDED or what == MARKED
     cdef Change c
@@ -66,7 +66,7 @@ cdef int settle(Trace t, Leaf leaf) except -1:
     if grad is not None and <size_t><void*>leaf in t.with_rows:
         refuse_trace("a .grad that is first a GradientSlice and then a tensor")
     if grad is None:
-        return leaf_step(leaf, ASSIGNED_NONE, True)     # (what it was before, an earlier step has set)
+        return trace_change(leaf, ASSIGNED_NONE, True)  # (what it was before, an earlier step has set)
     b = grad.buffer
     number = t.gradient_storage(leaf)
     s = t.storages[number]
@@ -132,15 +132,45 @@ cdef int take_back(Trace t, Leaf leaf) except -1:
 
 cdef list changed_leaves(Trace t):
     """The accumulators of variables from outside whose gradients have changed, as the program sees them."""
-    return [(<Twin>u).state for u in t.undo if isinstance(u, Twin) and t.has_outside((<Twin>u).leaf)]
+    cdef Twin u
+    return [u.state for u in t.undo if u.state is not None and t.has_outside(u.leaf)]
 
 
 cdef int finish(Trace t) except -1:
     """After the last step: put each gradient into its .grad."""
-    for undo in t.undo:
-        undo.check()
-        if isinstance(undo, Twin): settle(t, (<Twin>undo).state)
+    cdef Twin u
+    for u in t.undo:
+        if u.state is not None: settle(t, u.state)
+        elif u.leaf.tensor != NULL: refuse_trace("attach_grad() or requires_grad_() of a tensor from outside")
     return 0 if t.around is None else t.around.finish()
+
+
+# ---- roles -----------------------------------------------------------------------------------------------------------
+
+cdef int refuse_role(Tensor x) except -1:
+    """Raise RuntimeError if a program that becomes a net changes the role of a tensor from outside."""
+    cdef Trace t = trace_of(flags())
+    if t is None or t.calls is None or not t.is_outside(x): return 0
+    return refuse_trace("attach_grad(), requires_grad_() or drop_grad() of a tensor from outside")
+
+
+cdef bint has_own_role(Tensor x, Leaf leaf, bint made) except -1:
+    """Before a change of the role of `x`: whether this thread traces and has an accumulator of its own for `x`, in
+    which alone the role changes. `made`: `x` has just got `leaf`, whose gradient is then the program's own."""
+    cdef Trace t = trace_of(flags())
+    cdef Twin u
+    if t is None:
+        if made_by_traces: keep_role(leaf)
+        return False
+    leaf = t.outside(leaf)
+    key = <size_t><void*>leaf
+    if t.is_outside(x) and key not in t.roles:
+        u = Twin.__new__(Twin)
+        u.leaf, u.made = leaf, made
+        t.roles[key] = made
+        t.undo.append(u)
+        if made: made_by_traces[key] = u
+    return t.has_outside(leaf)
 
 
 # ---- solvers ---------------------------------------------------------------------------------------------------------

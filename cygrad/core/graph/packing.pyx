@@ -6,9 +6,9 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.provenance cimport raise_rewritten_at
 from cygrad.core.graph.tensor cimport PACKS, Node, Tensor, ready, slots_of
-from cygrad.core.graph.trace cimport Trace
+from cygrad.core.graph.trace cimport was_rewritten
 from cygrad.core.store.buffer cimport WATCHED, Buffer, hold
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport Flags
 from cygrad.core.graph.slots cimport OWN, Slot, buffer_in, object_in, restore_buffer, save_object
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, new_tensor
@@ -72,15 +72,11 @@ cdef int pack(Node node, Flags* f) except -1:
 
 cdef int check_packed(Node node, Slot* s) except -1:
     """Raise InplaceError if the packed memory still lives and has been written."""
-    cdef Flags* f = flags()
     cdef Watch w
-    cdef bint written
     if object_in(s) == NULL: return 0
     w = (<tuple>object_in(s))[2]
     if w.buffer == NULL: return 0
-    if f.trace == NULL: written = w.buffer.version != s.version
-    else: written = (<Trace>f.trace).wrote_since(node, s, w.buffer)
-    return raise_rewritten_at(node, s.layout, s.version, w.buffer) if written else 0
+    return raise_rewritten_at(node, s.layout, s.version, w.buffer) if was_rewritten(node, s, w.buffer) else 0
 
 
 cdef list unpack(Node node, Flags* f):

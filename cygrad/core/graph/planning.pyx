@@ -5,7 +5,7 @@ cimport cython
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.calls cimport tensor_item
-from cygrad.core.graph.trace cimport PLANNING, Trace
+from cygrad.core.graph.trace cimport PLANNING, Trace, trace_of, traces
 from cygrad.core.graph.tracing cimport begin_trace, end_trace
 
 
@@ -16,32 +16,34 @@ def item(Tensor t):
 
 def is_tracing():
     """Whether this thread traces."""
-    return flags().trace != NULL
+    return traces()
 
 
 def set_source(source):
     """The steps that a program makes from here on have this `source`, if the thread traces."""
-    if flags().trace != NULL: (<Trace>flags().trace).source = source
+    cdef Trace t = trace_of(flags())
+    if t is not None: t.source = source
 
 
 def split_here():
     """Program.begin() stops here, if the thread traces, and Program.resume() begins here."""
-    if flags().trace != NULL: (<Trace>flags().trace).split = (<Trace>flags().trace).clock
+    cdef Trace t = trace_of(flags())
+    if t is not None: t.split = t.clock
 
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class planning:
     """`with planning():` traces the body: nothing is computed, and memory is counted but not allocated."""
-    cdef Trace trace
+    cdef Trace open         # or None
 
     def __enter__(self):
-        self.trace = begin_trace(PLANNING)
+        self.open = begin_trace(PLANNING)
 
     def __exit__(self, *_):
-        if self.trace is None: raise RuntimeError("memory.plan: this scope is not open, so it cannot be closed")
-        trace, self.trace = self.trace, None
+        if self.open is None: raise RuntimeError("memory.plan: this scope is not open, so it cannot be closed")
+        trace, self.open = self.open, None
         end_trace(trace)
 
     def __dealloc__(self):
-        if self.trace is not None: end_trace(self.trace)
+        if self.open is not None: end_trace(self.open)

@@ -4,13 +4,12 @@ was written in place. The lines are recorded while detect_anomaly is on."""
 from libc.stdint cimport uint32_t
 
 from cygrad.core.graph.extras cimport extras_of, give_extras
-from cygrad.core.graph.slots cimport Slot, buffer_in, was_written
+from cygrad.core.graph.slots cimport Slot, buffer_in
 from cygrad.core.graph.tensor cimport EXTRAS, Node
-from cygrad.core.graph.trace cimport Trace, version_of
+from cygrad.core.graph.trace cimport traces, version_of, was_rewritten
 from cygrad.core.source cimport where
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport VIRTUAL, Buffer, refuse_virtual
-from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Layout
 
 from cygrad.core.errors import InplaceError
@@ -43,17 +42,13 @@ cdef int remember_write(const Buffer* b) except -1:
 
 cdef int check_slot(Node node, const Slot* s) except -1:
     """Raise InplaceError if the buffer of a slot was written after it was saved."""
-    cdef Flags* f = flags()
     cdef Buffer* b = buffer_in(s)
-    cdef bint written
-    if b == NULL: return 0
-    if f.trace == NULL: written = was_written(s)
-    else: written = (<Trace>f.trace).wrote_since(node, s, b)
-    return raise_rewritten_at(node, s.layout, s.version, b) if written else 0
+    if b == NULL or not was_rewritten(node, s, b): return 0
+    return raise_rewritten_at(node, s.layout, s.version, b)
 
 
 cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1:
-    if b.flags & VIRTUAL and flags().trace == NULL: refuse_virtual()    # (another thread's trace has made it)
+    if b.flags & VIRTUAL and not traces(): refuse_virtual()    # (another thread's trace has made it)
     line = line_of(node)                            # (None unless detect_anomaly was on)
     at, write = writes.get(<size_t>b, (None, None))
     recorded = "" if line is None else f" (recorded at {line})"

@@ -16,12 +16,13 @@ cdef int count = 0              # running passes, nested and in other threads
 cdef int traced = 0             # those among them that a trace makes: they write to no .grad that other passes see
 
 
-cdef uint64_t begin(bint* alone) noexcept:
-    """Begin a pass. Returns its number; `alone` becomes whether no other pass runs on variables that it sees."""
+cdef uint64_t begin(bint in_trace, bint* alone) noexcept:
+    """Begin a pass, `in_trace` or not. Returns its number; `alone` becomes whether no other pass runs on variables that
+    it sees."""
     global last, count, traced
     cdef Flags* f = flags()
-    alone[0] = (count == traced) if f.trace == NULL else (traced == 0)
-    traced += f.trace != NULL
+    alone[0] = (traced == 0) if in_trace else (count == traced)
+    traced += in_trace
     count += 1
     f.passes += 1
     last += 1
@@ -37,11 +38,11 @@ cdef int check_stack() except -1:
     return 0
 
 
-cdef void end() noexcept:
+cdef void end(bint in_trace) noexcept:
     """End a pass of this thread."""
     global count, traced
     cdef Flags* f = flags()
-    traced -= f.trace != NULL
+    traced -= in_trace
     count -= 1
     f.passes -= 1
 
@@ -56,11 +57,16 @@ cdef bint runs(uint64_t number) noexcept:
     return number >= first
 
 
+cdef void forget_traced() noexcept:
+    """In the child of a fork: this thread traces nothing."""
+    global traced
+    traced = 0
+
+
 def _after_fork():
-    global first, count, traced
+    global first, count
     first = last + 1
     count = flags().passes                          # passes of other threads do not run in the child
-    if flags().trace == NULL: traced = 0
 
 
 if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)

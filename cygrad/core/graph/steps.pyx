@@ -3,7 +3,7 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.string cimport memcpy, memset
 
-from cygrad.core.graph.trace cimport PREPARING, Storage, raise_version
+from cygrad.core.graph.trace cimport PREPARING, Storage, raise_version, trace_of
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport VIRTUAL, Life, drop
 from cygrad.core.store.buffer cimport hold as hold_buffer
@@ -112,7 +112,7 @@ cdef bint trace_call(str name, Kernel kernel, const Arrays* x, int writes, const
                      object held) except -1:
     """Instead of a call, during a trace: register it and return False."""
     cdef Flags* f = flags()
-    cdef Trace t = <Trace>f.trace
+    cdef Trace t = trace_of(f)
     cdef Step s
     cdef int k
     for k in range(writes):

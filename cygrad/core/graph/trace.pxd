@@ -16,7 +16,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from cygrad.core.graph.around cimport Around
 from cygrad.core.graph.slots cimport Slot
 from cygrad.core.graph.tensor cimport Leaf, Node, Tensor
-from cygrad.core.graph.undo cimport Twin, Undo
+from cygrad.core.graph.undo cimport Twin
 from cygrad.core.store.buffer cimport VIRTUAL, Buffer, Life
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, Layout
@@ -66,7 +66,7 @@ cdef class Trace:
     cdef dict shared                    # address of a buffer -> the stand-in of a gradient that has other references
     cdef dict written                   # address of a real buffer -> its Written
     cdef dict positions                 # address of a generator -> (what stands for it, generator)
-    cdef list undo                      # in order
+    cdef list undo                      # Twins, in order
     cdef dict of_none                   # address of a Twin.state that had no .grad -> number of the life of its zeros
     cdef dict empty_rows                # address of a Twin.state -> the step that gives it a GradientSlice without rows
     cdef set with_rows                  # addresses of Twin.states that a step gives a GradientSlice
@@ -139,6 +139,27 @@ cdef inline Trace trace_of(const Flags* f):
 cdef inline bint traces() noexcept:
     """Whether this thread traces a program."""
     return flags().trace != NULL
+
+
+cdef inline bint made_here(const Buffer* b) noexcept:
+    """Whether a buffer is virtual and belongs to the trace of this thread."""
+    return b.flags & VIRTUAL and b.home != NULL and (<Life*>b.home).trace == flags().trace
+
+
+cdef inline bint is_outside(Tensor x):
+    """Whether a tensor existed before the thread's trace."""
+    return flags().trace == NULL or (<Trace>flags().trace).is_outside(x)
+
+
+cdef inline bint was_rewritten(Node node, const Slot* s, Buffer* b) except -1:
+    """Whether `b`, which slot `s` of `node` has saved, was written since; during a trace, whether the program has."""
+    if flags().trace == NULL: return b.version != s.version
+    return (<Trace>flags().trace).wrote_since(node, s, b)
+
+
+cdef inline void set_mode_scope(const Flags* f, int by) noexcept:
+    """A scope that sets the mode begins (1) or ends (-1)."""
+    if f.trace != NULL and (<Trace>f.trace).around is not None: (<Trace>f.trace).around.modes += by
 
 
 cdef inline Trace preparing(const Flags* f):

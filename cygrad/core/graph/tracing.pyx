@@ -2,9 +2,10 @@
 
 from cygrad.core.graph.around cimport Around
 from cygrad.core.graph.tensor cimport fill, next_number, shell
+from cygrad.core.graph.running cimport forget_traced
 from cygrad.core.graph.steps cimport zeros_step
-from cygrad.core.graph.trace cimport PREPARING, Storage, Trace
-from cygrad.core.graph.undo cimport Twin, Undo
+from cygrad.core.graph.trace cimport PREPARING, Storage, Trace, set_trace, trace_of, traces
+from cygrad.core.graph.undo cimport Twin
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
 from cygrad.core.store.buffer cimport OTHER, Buffer, Life, forget_virtual, make, make_virtual, new_virtual, set_tracing
 from cygrad.core.thread_state cimport Flags, flags
@@ -13,6 +14,9 @@ from cygrad.kernels.array cimport Layout, itemsize
 import os
 from threading import Lock
 
+from cygrad.core import thread_state
+from cygrad.core.graph.calls import asked
+
 cdef object lock = Lock()           # of the only open trace
 
 
@@ -20,7 +24,7 @@ cdef Trace begin_trace(int purpose):
     """Open a trace in this thread and pause recording. The traced function may open record()."""
     cdef Flags* f = flags()
     cdef Trace t = Trace.__new__(Trace)
-    if f.trace != NULL:
+    if traces():
         raise RuntimeError("a program is being traced in this thread already: memory.plan and captures do not nest")
     t.purpose, t.split = purpose, -1
     t.steps, t.storages, t.storage_of, t.undo = [], [], {}, []
@@ -32,7 +36,9 @@ cdef Trace begin_trace(int purpose):
     t.recording, t.training, t.pack, t.first = f.recording, f.training, f.pack, next_number()
     t.collector = f.collector
     if t.collected is not None: t.n_collected = len(t.collected)
-    f.trace, f.recording, f.values, f.pack = <void*>t, False, 0, NULL
+    f.recording, f.values, f.pack = False, 0, NULL
+    set_trace(<void*>t)
+    thread_state.asked = asked
     if purpose == PREPARING: f.collector = NULL     # (a run does not follow the one that is open: core/graph/around)
     set_tracing(True)
     return t
@@ -44,15 +50,15 @@ cdef int end_trace(Trace t) except -1:
     cdef int i
     try:
         t.shared = {}
-        for undo in t.undo:
-            if isinstance(undo, Twin): (<Twin>undo).clear()
+        for u in t.undo: (<Twin>u).clear()
         for i in range(t.n_lives):
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
-        while t.undo: (<Undo>t.undo.pop()).restore()
+        while t.undo: (<Twin>t.undo.pop()).restore()
         if t.collected is not None: del t.collected[t.n_collected:]
         t.twins, t.written, t.positions, t.empty_rows, t.inside = {}, {}, {}, {}, []
     finally:
-        f.trace, f.values = NULL, 0
+        set_trace(NULL)
+        thread_state.asked, f.values = None, 0
         f.recording, f.training, f.pack, f.collector = t.recording, t.training, t.pack, t.collector
         set_tracing(False)
         for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
@@ -65,8 +71,9 @@ def _after_fork():
     """The child of a fork has none of the traces of other threads."""
     global lock
     lock = Lock()
-    set_tracing(flags().trace != NULL)
-    if flags().trace != NULL: lock.acquire()
+    set_tracing(traces())
+    if traces(): lock.acquire()
+    else: forget_traced()
 
 
 if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)
@@ -84,15 +91,15 @@ cdef Tensor virtual_tensor(Trace t, Layout* layout, int dtype, int kind):
 
 
 cdef void* allocate_virtual(size_t nbytes, int category) except NULL:
-    return new_virtual((<Trace>flags().trace).new_life(nbytes), category)
+    return new_virtual(trace_of(flags()).new_life(nbytes), category)
 
 
 cdef int make_zeros(void* buffer, size_t nbytes) except -1:
     """Give virtual memory to a buffer of zeros that the program made, and real memory to one from outside."""
     cdef Flags* f = flags()
-    cdef Trace t = <Trace>f.trace
+    cdef Trace t = trace_of(f)
     cdef Buffer* b = <Buffer*>buffer
-    if b.link != f.trace:
+    if b.link != <void*>t:
         f.values += 1
         try: return make(b)
         finally: f.values -= 1

@@ -155,3 +155,16 @@ def test_to_dense_in_a_program():
     assert program.run([2, 3, 3])[:, 0].tolist() == [0, 0, 2, 4, 0, 0]
     del program
     gc.collect()
+
+
+def test_rows_without_elements():
+    """The values of a gradient of shape (6, 0) have no memory, but its indices have."""
+    w = row_sparse(cg.zeros((6, 0)))
+    rows = cg.tensor([1, 4])
+
+    def f(i):
+        with cg.record(): y = cg.embedding(i, w, sparse=True).sum()
+        y.backward()
+
+    Program(f, cg.tensor([0, 0])).run(rows)
+    assert w.grad.indices.tolist() == [1, 4] and w.grad.values.shape == (2, 0)
