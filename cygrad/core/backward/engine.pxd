@@ -32,6 +32,7 @@ cdef class Pass(Walk):
     cdef int go(self, list roots, list numbers, list gradients) except -1
     cdef int begin_part(self) except -1
     cdef int open_pass(self) except -1
+    cdef void end_pass(self) noexcept
     cdef int note_failure(self, object error) except -1
 
 cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint graph, list captures, str strict,

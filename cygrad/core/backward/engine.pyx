@@ -396,7 +396,7 @@ cdef class Pass(Walk):
         return 0
 
     cdef int open_pass(self) except -1:
-        """Take the state of the thread, and register the pass with those that run. end() must follow."""
+        """Take the state of the thread, and register the pass with those that run."""
         cdef Flags* f = flags()
         cdef bint alone
         self.watched = f.anomaly > 0 and f.trace == NULL
@@ -405,6 +405,10 @@ cdef class Pass(Walk):
         self.number = begin(self.trace != NULL, &alone)
         self.alone = alone
         return 0
+
+    cdef void end_pass(self) noexcept:
+        """What must follow open_pass()."""
+        end(self.trace != NULL)
 
     cdef int note_failure(self, object error) except -1:
         """Add to an error where it was raised, and what had been done before."""
@@ -502,5 +506,5 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
         p.note_failure(e)
         raise
     finally:
-        end(p.trace != NULL)
+        p.end_pass()
     return p.results

@@ -16,7 +16,7 @@ from cygrad.core.backward.heap cimport push
 from cygrad.core.backward.walk cimport Entry, gradients_of, seen_by
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs, take_slots
-from cygrad.core.graph.running cimport check_stack, end
+from cygrad.core.graph.running cimport check_stack
 from cygrad.core.graph.slots cimport OWN, Slot, share_slot, save_buffer
 from cygrad.core.graph.tensor cimport (
     REACHED, TRAINING, Edge, Leaf, Node, Tensor, current, edge_of, output_layout, ready, slots_of,
@@ -60,7 +60,7 @@ cdef class ListedPass(Pass):
         self.is_open = True
 
     def __dealloc__(self):
-        if self.is_open: end(self.trace != NULL)
+        if self.is_open: self.end_pass()
 
     def run(self, list roots, list gradients, list ends, list sums, tuple variables=(), bint retain=False,
             bint apart=False):
@@ -163,7 +163,7 @@ cdef class ListedPass(Pass):
     cdef int close_pass(self) except -1:
         if self.is_open:
             self.is_open = False
-            end(self.trace != NULL)
+            self.end_pass()
         return 0
 
 
