@@ -1,8 +1,6 @@
 """Registers hooks on tensors and nodes."""
 
-from cygrad.core.thread_state cimport flags
-from cygrad.core.graph.calls cimport calls_of
-from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.graph.trace cimport refuse_call
 from cygrad.core.graph.tensor cimport Node, Tensor, is_tracked, is_variable
 
 from cygrad.core.late_bound import bind_methods
@@ -20,7 +18,7 @@ def register_hook(Tensor self, f: Callable[[Tensor], Tensor | None]) -> Handle:
     also a context manager. A reference from `f` to this tensor keeps it alive until the hook is removed or the graph is
     freed. Raises TypeError if `f` is not callable, RuntimeError for a tensor to which no gradient flows."""
     check_function(f, "register_hook")
-    if calls_of(flags()) is not None: refuse_trace("register_hook()")
+    refuse_call("register_hook()")
     if not is_tracked(self):
         raise RuntimeError(f"register_hook: no gradient flows to this tensor of shape {self.shape}; call "
                            f"attach_grad() on it, or record the operation that computes it")
@@ -32,7 +30,7 @@ def register_post_accumulate_grad_hook(Tensor self, f: Callable[[Tensor], object
     handle with `remove()`; until it is removed, a reference from `f` to this tensor keeps the tensor alive. Raises
     TypeError if `f` is not callable, RuntimeError unless the tensor is a variable."""
     check_function(f, "register_post_accumulate_grad_hook")
-    if calls_of(flags()) is not None: refuse_trace("register_post_accumulate_grad_hook()")
+    refuse_call("register_post_accumulate_grad_hook()")
     if not is_variable(self):
         raise RuntimeError(f"register_post_accumulate_grad_hook: this tensor of shape {self.shape} is not a "
                            f"variable; call attach_grad() or requires_grad_() on it")
@@ -44,7 +42,7 @@ def register_prehook(Node self, f):
     the gradients. Returns a handle with `remove()`. Raises TypeError if `f` is not callable, RuntimeError for the node
     of a variable: use the variable's register_hook instead."""
     check_function(f, "register_prehook")
-    if calls_of(flags()) is not None: refuse_trace("register_prehook()")
+    refuse_call("register_prehook()")
     if self.op is None:
         raise RuntimeError("register_prehook: this is the node of a variable, which has no backward; use the "
                            "variable's own register_hook, which may replace the gradient")
@@ -57,7 +55,7 @@ def register_node_hook(Node self, f):
     inputs: its first tuple is empty, and `f` is called when the second is stored in .grad. Returns a handle with
     `remove()`. Raises TypeError if `f` is not callable."""
     check_function(f, "register_hook")
-    if calls_of(flags()) is not None: refuse_trace("register_hook()")
+    refuse_call("register_hook()")
     return register(self, "after", f)
 
 

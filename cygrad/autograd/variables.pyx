@@ -14,13 +14,12 @@ from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY
 from cygrad.core.thread_state cimport flags
 from cygrad.core.backward.deposit cimport clear
 from cygrad.core.graph.running cimport any_runs, runs
-from cygrad.core.graph.calls cimport calls_of, note
 from cygrad.core.graph.effects cimport (
     ASSIGNED_NONE, MARKED, REMOVED, UNMARKED, ZEROED, has_own_role, leaf_step, refuse_role,
 )
 from cygrad.core.graph.undo cimport track
 from cygrad.core.graph.trace cimport (
-    is_frozen, is_outside, lists_calls, raise_version, refuse_trace, seen_leaf, touch_leaf, traces, version_of,
+    is_frozen, lists_calls, raise_version, refuse_call, refuse_trace, seen_leaf, touch_leaf, traces, version_of,
 )
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.graph.construct cimport copy_plain, release_as_zeros, view_of, zeros_like
@@ -135,7 +134,7 @@ def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write"
     cdef bint sparse = read_stype(self, stype)
     cdef Leaf leaf
     check_floating(self)
-    if calls_of(flags()) is not None: refuse_trace("attach_grad()")
+    refuse_call("attach_grad()")
     leaf = leaf_of(self)
     zeros = None
     if req != NULL_REQ and not sparse and (leaf is None or leaf.grad is None): zeros = zeros_of(self, OTHER)
@@ -312,7 +311,6 @@ cpdef int clear_leaf(Leaf leaf) except -1:
             clear(leaf.grad)
             raise_version(flags(), leaf.grad.buffer)
     leaf.fresh, leaf.incomplete = False, runs(leaf.busy)
-    if lists_calls() and leaf.tensor != NULL: note("zero_grad", ([<Tensor>leaf.tensor], "zeros", None))
     return leaf_step(leaf, ZEROED)
 
 
@@ -333,7 +331,6 @@ def remove_grad(Tensor self):
     cdef Leaf leaf = leaf_of(self)
     if leaf is None or (leaf.grad is None and leaf.rows is None and not leaf.fresh and not traces()): return
     leaf = touch_leaf(leaf)
-    if lists_calls() and is_outside(self): note("zero_grad", ([self], "removed", None))
     put_grad(leaf, None)
     leaf.given, leaf.fresh, leaf.incomplete = False, False, runs(leaf.busy)
     leaf_step(leaf, REMOVED)
@@ -358,7 +355,7 @@ def _set_grad(Tensor self, value):
             set_fresh(leaf, True, "an assignment to .grad")
         return
     leaf = touch_leaf(leaf)
-    if calls_of(flags()) is not None: note_assignment(self, value)
+    if value is not None: refuse_call("an assignment to .grad")
     if type(value) is GradientSlice:
         if is_result(self):
             raise TypeError("the gradient of a recorded result cannot be a GradientSlice; assign its to_dense()")
@@ -378,16 +375,9 @@ def _set_grad(Tensor self, value):
 cdef int set_fresh(Leaf leaf, bint value, str what) except -1:
     """Assign fresh_grad. A program that becomes a net cannot: it refuses `what`."""
     leaf = touch_leaf(leaf)
-    if calls_of(flags()) is not None: refuse_trace(what)
+    refuse_call(what)
     leaf.fresh = value
     return leaf_step(leaf, MARKED if value else UNMARKED)
-
-
-cdef int note_assignment(Tensor x, value) except -1:
-    """An assignment to x.grad in a program that becomes a net."""
-    if value is not None: refuse_trace("an assignment to .grad")
-    if is_outside(x): note("zero_grad", ([x], "none", None))
-    return 0
 
 
 def _del_grad(Tensor self):

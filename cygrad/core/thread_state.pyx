@@ -9,7 +9,7 @@ cdef extern from *:
     """
     Flags cg_flags
 
-asked = None                # answers is_training() while a program is traced, which then depends on the mode, or None
+cdef object asked = None    # answers is_training() while a program is traced, which then depends on the mode, or None
 
 
 cdef Flags* flags() noexcept nogil:
@@ -25,6 +25,12 @@ def is_training() -> bool:
     """Whether this thread is in train mode. In train mode dropout drops elements and batch norm uses the statistics of
     the batch."""
     return bool(cg_flags.training) if asked is None else asked()
+
+
+def set_asked(f):
+    """Let f() answer is_training() in all threads, or the flag (None)."""
+    global asked
+    asked = f
 
 
 def set_recording(bint flag) -> bool:

@@ -17,8 +17,8 @@ from cygrad.core.backward.gradients cimport (
 from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS, Buffer, Life
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
-from cygrad.core.graph.construct cimport computed, copy_plain, fill_with_zeros, zeros_like
-from cygrad.core.graph.steps cimport Arrays, call_loop, elements_in, put_array
+from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
+from cygrad.core.graph.steps cimport Arrays, call_loop, elements_in, fill_with_zeros, put_array
 from cygrad.core.graph.undo cimport Twin
 from cygrad.core.graph.trace cimport Trace, declare_write, preparing, raise_version, refuse_trace
 from cygrad.core.interop.numpy cimport window

@@ -22,7 +22,7 @@ from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.construct cimport computed, fresh, view_of
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.steps cimport Arrays, call, put
+from cygrad.core.graph.steps cimport Arrays, call, put, trace_call
 from cygrad.core.graph.trace cimport positions_of, refuse_step
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport laws
@@ -86,11 +86,13 @@ cdef int draw_again(Array* a, const void* parameters, object held) except -1:
 cdef int draw_for(Generator g, uint64_t blocks, object attributes, uint64_t* key, uint64_t* at) except -1:
     """Take the next `blocks` blocks. Write the generator's key and the number of the first to `key` and `at`, fields of
     an operator's attributes. A program takes blocks again whenever it runs."""
+    cdef Generator p = seen(g)
     cdef Draw d
     cdef Arrays a
+    key[0], at[0] = p.key, take(p, blocks)
+    if p is g: return 0
     a.n, d.blocks, d.key, d.at = 0, blocks, key, at
-    if call(flags(), "draw", draw_again, &a, 0, &d, sizeof(d), (g, attributes)): return 0
-    key[0], at[0] = key_of(g), take(seen(g), blocks)
+    trace_call("draw", draw_again, &a, 0, &d, sizeof(d), (g, attributes))
     return note("draw", (g, attributes))
 
 

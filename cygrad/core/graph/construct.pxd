@@ -7,6 +7,5 @@ cdef Tensor view_of(Tensor x, Layout* layout)
 cdef Tensor computed(Layout* layout, int dtype, int category)
 cdef Tensor fresh(Layout* layout, int dtype, int category)
 cdef Tensor copy_plain(Tensor t)
-cdef int fill_with_zeros(Tensor t) except -1
 cdef Tensor zeros_like(Tensor x, int category)
 cdef bint release_as_zeros(Tensor t) noexcept

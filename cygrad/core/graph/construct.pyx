@@ -3,7 +3,7 @@
 from cygrad.core.store cimport layout as lay
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.tensor cimport fill, shell, sole
-from cygrad.core.graph.steps cimport Arrays, call, copy_elements, fill_zeros, put
+from cygrad.core.graph.steps cimport Arrays, call, copy_elements, put
 from cygrad.core.graph.trace cimport raise_version, trace_of, traces
 from cygrad.core.store.buffer cimport OTHER, READONLY, VIRTUAL, WATCHED, ZEROS, allocate_for, drop, hold, zeros
 from cygrad.core.thread_state cimport Flags, flags
@@ -92,12 +92,3 @@ cdef Tensor copy_plain(Tensor t):
     put(&a, y)
     call(flags(), "copy", copy_elements, &a, 0, NULL, 0, None)
     return y
-
-
-cdef int fill_with_zeros(Tensor t) except -1:
-    """Write zeros to the elements of a dense tensor."""
-    cdef Arrays a
-    a.n = 0
-    put(&a, t)
-    call(flags(), "zeros", fill_zeros, &a, 0, NULL, 0, None)
-    return 0

@@ -18,7 +18,7 @@ cdef struct Change:         # the parameters of a step of a change to the gradie
     bint none               # .grad becomes None
 
 
-cdef int trace_change(Leaf leaf, int what, bint none) except -1
+cdef int trace_leaf(Leaf leaf, int what) except -1
 cdef const Change* change_in(Step s) noexcept
 cdef int settle(Trace t, Leaf leaf) except -1
 cdef int take_back(Trace t, Leaf leaf) except -1
@@ -32,4 +32,4 @@ cdef bint has_own_role(Tensor x, Leaf leaf, bint made) except -1
 
 cdef inline int leaf_step(Leaf leaf, int what) except -1:
     """Something happens to the gradient of a variable (an Arrival). A program does it again at each run."""
-    return trace_change(leaf, what, False) if traces() else 0
+    return trace_leaf(leaf, what) if traces() else 0

@@ -6,7 +6,7 @@ from cygrad.core.graph.steps cimport (
     Arrays, copy_elements, elements_in, emit, fill_zeros, new_step, put_array, trace_call, trace_loop,
 )
 from cygrad.core.graph.tensor cimport Tensor, fill, node_of, put_grad, shell
-from cygrad.core.graph.trace cimport PREPARING, Storage, preparing, raise_version, refuse_trace, trace_of
+from cygrad.core.graph.trace cimport PREPARING, Storage, is_outside, preparing, raise_version, refuse_trace, trace_of
 from cygrad.core.graph.undo cimport Twin, keep_role, made_by_traces
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OTHER, VIRTUAL, ZEROS, Buffer, Life, new_virtual
@@ -37,7 +37,7 @@ cdef const Change* change_in(Step s) noexcept:
 
 
 cdef int trace_change(Leaf leaf, int what, bint none) except -1:
-    """leaf_step() during a trace. `none`: the .grad becomes None."""
+    """Let a program change what it knows of a gradient. `none`: the .grad becomes None."""
     cdef Trace t = preparing(flags())
     cdef bint fresh = what == OVERWRITTEN or what == ADDED or what == MARKED
     cdef Change c
@@ -49,6 +49,15 @@ cdef int trace_change(Leaf leaf, int what, bint none) except -1:
     if fresh: (<Storage>t.storages[t.gradient_storage(leaf)]).in_use = True
     x.n, c.what, c.none = 0, what, none
     return emit(t, new_step(t, ".grad", change_gradient, &x, &c, sizeof(c), leaf))
+
+
+cdef int trace_leaf(Leaf leaf, int what) except -1:
+    """leaf_step() during a trace, which also lists it."""
+    cdef str kind = "zeros" if what == ZEROED else "removed" if what == REMOVED else "none"
+    cdef bint listed = what == ZEROED or what == REMOVED or what == ASSIGNED_NONE
+    if listed and leaf.tensor != NULL and (what == ZEROED or is_outside(<Tensor>leaf.tensor)):
+        note("zero_grad", ([<Tensor>leaf.tensor], kind, None))
+    return trace_change(leaf, what, False)
 
 
 # ---- the memory of gradients -----------------------------------------------------------------------------------------

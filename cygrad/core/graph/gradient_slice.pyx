@@ -8,9 +8,9 @@ from libc.string cimport memcpy, memset
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.construct cimport computed, copy_plain, fill_with_zeros, fresh
+from cygrad.core.graph.construct cimport computed, copy_plain, fresh
 from cygrad.core.graph.steps cimport (
-    Arrays, Step, call, copy_elements, elements_in, emit, new_step, put, put_array,
+    Arrays, Step, call, copy_elements, elements_in, emit, fill_with_zeros, new_step, put, put_array,
 )
 from cygrad.core.graph.tensor cimport Leaf, Tensor, data_of, ensure_tensor, is_tracked, put_grad, ready, sole
 from cygrad.core.graph.trace cimport Trace, declare_write, preparing, refuse_trace, set_trace

@@ -5,10 +5,12 @@ running statistics, rows of gradients, updates of solvers. In eager code it call
 it makes a Step of the call, with the addresses of its arrays and a copy of its parameters. What calls it does not ask
 whether there is a trace."""
 
+from libc.string cimport memset
+
 from cygrad.core.graph.tensor cimport Tensor, ready
 from cygrad.core.graph.trace cimport Trace
 from cygrad.core.store.buffer cimport Buffer
-from cygrad.core.thread_state cimport Flags
+from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop
@@ -58,7 +60,7 @@ cdef Step new_step(Trace t, str name, Kernel kernel, const Arrays* x, const void
 cdef bint trace_call(str name, Kernel kernel, const Arrays* x, int writes, const void* parameters, size_t nbytes,
                      object held) except -1
 cdef int trace_loop(str name, const Loop* loop, const Arrays* x) except -1
-cdef int zeros_step(Flags* f, Buffer* b, size_t nbytes) except -1
+cdef int trace_zeros(Array a, Buffer* b) except -1
 cdef int fill_zeros(Array* a, const void* parameters, object held) except -1
 cdef int copy_elements(Array* a, const void* parameters, object held) except -1
 cdef bint zeroes(Step s) noexcept
@@ -100,3 +102,11 @@ cdef inline bint call(Flags* f, str name, Kernel kernel, Arrays* x, int writes, 
 cdef inline int call_loop(Flags* f, str name, const Loop* loop, Arrays* x) except -1:
     """The same for an elementwise loop, whose last array is the result."""
     return driver.each(loop, x.at) if f.trace == NULL else trace_loop(name, loop, x)
+
+
+cdef inline int fill_with_zeros(Tensor t) except -1:
+    """The same for zeros, written to the elements of a dense tensor."""
+    ready(t)
+    if flags().trace != NULL: return trace_zeros(elements_in(t), t.buffer)
+    memset(t.buffer.data + t.layout.offset * itemsize(t.dtype), 0, t.layout.size * itemsize(t.dtype))
+    return 0

@@ -8,7 +8,6 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport VIRTUAL, Life, drop
 from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport UINT8
 from cygrad.kernels.driver cimport gather
 
 cdef enum:
@@ -151,15 +150,10 @@ cdef int trace_loop(str name, const Loop* loop, const Arrays* x) except -1:
     return 0
 
 
-cdef int zeros_step(Flags* f, Buffer* b, size_t nbytes) except -1:
-    """Emit a step that fills these bytes of `b` with zeros, if the thread's trace makes steps."""
-    cdef Py_ssize_t n = nbytes
-    cdef Layout* l = lay.dense(1, &n)
-    cdef Array a
+cdef int trace_zeros(Array a, Buffer* b) except -1:
+    """Instead of memset(), during a trace: the dense array `a` in `b` becomes zeros."""
     cdef Arrays x
     x.n = 0
-    a.data, a.layout, a.dtype = b.data, l, UINT8
     put_array(&x, a, b)
-    try: trace_call("zeros", fill_zeros, &x, 0, NULL, 0, None)
-    finally: lay.decref(l)
+    trace_call("zeros", fill_zeros, &x, 0, NULL, 0, None)
     return 0

@@ -173,6 +173,11 @@ cdef inline int refuse_step(str action) except -1:
     return 0 if preparing(flags()) is None else refuse_trace(action)
 
 
+cdef inline int refuse_call(str action) except -1:
+    """refuse_trace() if the calls of the program are listed for a net."""
+    return refuse_trace(action) if flags().trace != NULL and (<Trace>flags().trace).calls is not None else 0
+
+
 cdef inline dict positions_of(const Flags* f):
     """What stands for generators in the thread's trace, or None."""
     return None if f.trace == NULL else (<Trace>f.trace).positions

@@ -3,19 +3,20 @@
 from cygrad.core.graph.around cimport Around
 from cygrad.core.graph.tensor cimport fill, next_number, shell
 from cygrad.core.graph.running cimport forget_traced
-from cygrad.core.graph.steps cimport zeros_step
+from cygrad.core.graph.steps cimport trace_zeros
 from cygrad.core.graph.trace cimport PREPARING, Storage, Trace, set_trace, trace_of, traces
 from cygrad.core.graph.undo cimport Twin
 from cygrad.core.late_bound cimport allocate_virtual_t, late_bound, make_virtual_t
+from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OTHER, Buffer, Life, forget_virtual, make, make_virtual, new_virtual, set_tracing
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport Layout, itemsize
+from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
 
 import os
 from threading import Lock
 
-from cygrad.core import thread_state
 from cygrad.core.graph.calls import asked
+from cygrad.core.thread_state import set_asked
 
 cdef object lock = Lock()           # of the only open trace
 
@@ -38,7 +39,7 @@ cdef Trace begin_trace(int purpose):
     if t.collected is not None: t.n_collected = len(t.collected)
     f.recording, f.values, f.pack = False, 0, NULL
     set_trace(<void*>t)
-    thread_state.asked = asked
+    set_asked(asked)
     if purpose == PREPARING: f.collector = NULL     # (a run does not follow the one that is open: core/graph/around)
     set_tracing(True)
     return t
@@ -58,7 +59,8 @@ cdef int end_trace(Trace t) except -1:
         t.twins, t.written, t.positions, t.empty_rows, t.inside = {}, {}, {}, {}, []
     finally:
         set_trace(NULL)
-        thread_state.asked, f.values = None, 0
+        set_asked(None)
+        f.values = 0
         f.recording, f.training, f.pack, f.collector = t.recording, t.training, t.pack, t.collector
         set_tracing(False)
         for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
@@ -105,7 +107,16 @@ cdef int make_zeros(void* buffer, size_t nbytes) except -1:
         finally: f.values -= 1
     b.link = NULL
     make_virtual(b, t.new_life(nbytes))
-    return zeros_step(f, b, nbytes)
+    return zero_bytes(b, nbytes)
+
+
+cdef int zero_bytes(Buffer* b, Py_ssize_t nbytes) except -1:
+    """Let the program fill all bytes of `b` with zeros."""
+    cdef Layout* l = lay.dense(1, &nbytes)
+    cdef Array a
+    a.data, a.layout, a.dtype = b.data, l, UINT8
+    try: return trace_zeros(a, b)
+    finally: lay.decref(l)
 
 
 late_bound.allocate_virtual = <allocate_virtual_t>allocate_virtual

@@ -6,10 +6,10 @@ import numpy as np
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph.construct cimport computed, fill_with_zeros, fresh
+from cygrad.core.graph.construct cimport computed, fresh
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.steps cimport Arrays, call, put
+from cygrad.core.graph.steps cimport Arrays, call, fill_with_zeros, put
 from cygrad.core.graph.trace cimport lists_calls
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
