@@ -1,25 +1,28 @@
-"""The kernel for a dtype. Nothing else in the package asks which dtype it has.
+"""The kernel for a dtype. No other file compares dtypes to find code.
 
-call(dtype, f[float], f[double], x, n, y) calls the f for `dtype` with the arguments that follow, and the others list
-the kernels of more dtypes. The C compiler checks the arguments against the parameters of each kernel: memory is void*,
-which element() returns, and vector() and matrix() make the memoryviews."""
+call(dtype, f[float], f[double], x, n, y) calls the kernel f of `dtype` with the arguments x, n, y. Kernels that are
+found by name are a table, Kernels. The C compiler checks the arguments of call() against the parameters of each kernel.
+Memory is passed as void*, which element() returns; vector(), matrix() and steps() make memoryviews."""
 
 from libc.string cimport memset
 
 from cygrad.kernels.array cimport FLOAT32, LOOP_F32, LOOP_F64, NO_LOOP, itemsize, loop_of
 
 cdef extern from "cygrad/by_dtype.h" nogil:
-    void call "CG_CALL_REAL"(int dtype, ...) noexcept           # f of float32, float64
-    double call_double "CG_CALL_REAL"(int dtype, ...) noexcept      # the same, with a result
+    # The kernels are those of float32 and float64,
+    void call "CG_CALL_REAL"(int dtype, ...) noexcept
+    double call_double "CG_CALL_REAL"(int dtype, ...) noexcept
     bint call_bint "CG_CALL_REAL"(int dtype, ...) noexcept
-    void call_numeric "CG_CALL_NUMERIC"(int dtype, ...) noexcept    # int8 to int64, uint8 to uint64, float32, float64
-    void call_words "CG_CALL_WORDS"(int dtype, ...) noexcept    # words of 1, 2, 4 and 8 bytes, float32, float64
-    # float32 with places of uint8, uint16, uint32 and int64, and float64 with them
+    # of int8, int16, int32, int64, uint8 (and bool), uint16, uint32, uint64, float32 and float64,
+    void call_numeric "CG_CALL_NUMERIC"(int dtype, ...) noexcept
+    # of integers of 1, 2, 4 and 8 bytes, float32 and float64,
+    void call_words "CG_CALL_WORDS"(int dtype, ...) noexcept
+    # of float32 with places of uint8, uint16, uint32 and int64, and of float64 with them.
     void call_place "CG_CALL_PLACE"(int dtype, int place_dtype, ...) noexcept
     char[::1] vector "CG_VECTOR_OF"(int dtype, const void* p, Py_ssize_t n) noexcept
     char[:, ::1] matrix "CG_MATRIX_OF"(int dtype, const void* p, Py_ssize_t rows, Py_ssize_t columns) noexcept
     char[:, ::1] steps "CG_STEPS_OF"(int dtype, const void* p, Py_ssize_t rows, Py_ssize_t columns,
-                                     Py_ssize_t step) noexcept  # between rows
+                                     Py_ssize_t step) noexcept      # rows are `step` elements apart
 
 cdef struct Kernels:        # the kernels of one name, by the loop of a dtype (include/cygrad/dtypes.h)
     void* of[NO_LOOP + 1]

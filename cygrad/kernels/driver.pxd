@@ -6,7 +6,7 @@ from cygrad.kernels.by_dtype cimport Kernels, kernel_of
 cdef enum:
     STRIP = 512             # elements of a packed strip: four operands fit into the first-level cache
 
-cdef struct Loop:           # a kernel, a serial loop over contiguous memory, with each dtype that it supports
+cdef struct Loop:           # a serial loop over contiguous memory, with a kernel for each dtype that it supports
     Kernels kernels
     int operands            # including the result, which is the last
     int number              # the operand that the kernel reads as a single number, or -1

@@ -190,8 +190,10 @@ cdef inline void fill(char* strip, const char* value, Py_ssize_t count, int size
     elif size == 8:
         d = (<const double*>value)[0]
         for i in range(count): (<double*>strip)[i] = d
+    elif size == 1:
+        memset(strip, value[0], count)
     else:
-        memset(strip, value[0], count)              # bool: no kernel has two-byte operands
+        for i in range(count): memcpy(strip + i * size, value, size)
 
 
 cdef struct Codes:          # packed codes that a kernel writes beside its result

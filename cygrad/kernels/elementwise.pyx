@@ -13,6 +13,14 @@ from cygrad.kernels.codes cimport WORD, ZEROS, greater
 from cygrad.kernels.mathematics cimport fabs, log, pow, pow_of_ordinary, pow_ordinary, sqrt
 
 
+ctypedef fused source:      # of a cast
+    float
+    double
+
+ctypedef fused target:
+    float
+    double
+
 cdef inline real floor(real x) noexcept nogil:    return math.floorf(x) if real is float else math.floor(x)
 cdef inline real ceil(real x) noexcept nogil:     return math.ceilf(x) if real is float else math.ceil(x)
 cdef inline real trunc(real x) noexcept nogil:    return math.truncf(x) if real is float else math.trunc(x)
@@ -26,6 +34,11 @@ cdef void add_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = x[i] + y[i]
+
+cdef void cast(source[::1] x, target[::1] y) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(y.shape[0]):
+        y[i] = <target>x[i]
 
 cdef void sub_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef Py_ssize_t i
@@ -297,6 +310,8 @@ cdef int table() except -1:
     driver.register("remainder_grad_y", <void*>remainder_grad_y[float], <void*>remainder_grad_y[double], 4, 40, 40)
     driver.register("neg", <void*>neg_[float], <void*>neg_[double], 2)
     driver.register("copy", <void*>copy_[float], <void*>copy_[double], 2)
+    driver.register("to_float32", <void*>copy_[float], <void*>cast[double, float], 2)
+    driver.register("to_float64", <void*>cast[float, double], <void*>copy_[double], 2)
     driver.register("pow", <void*>pow_[float], <void*>pow_[double], 3, 5, 64, 1)
     driver.register("pow_grad", <void*>pow_grad[float], <void*>pow_grad[double], 4, 5, 64, 2)
     driver.register("power", <void*>power_[float], <void*>power_[double], 3, 5, 64)

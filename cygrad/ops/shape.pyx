@@ -14,13 +14,14 @@ from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
-from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, Layout, is_real, real
-from cygrad.kernels.by_dtype cimport call
-from cygrad.kernels.driver cimport gather
+from cygrad.kernels cimport driver
+from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, N_DTYPES, Array, Layout
+from cygrad.kernels.driver cimport Loop, gather
 from cygrad.ops.base cimport View
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
+from cygrad.kernels.driver import kernel_names
 
 
 # ---- reshape ---------------------------------------------------------------------------------------------------------
@@ -351,13 +352,15 @@ cdef class DType(Attributes):
         self.dtype = DTYPES[self.number]
 
 
-ctypedef fused other:
-    float
-    double
+cdef const Loop* LOOPS_TO[N_DTYPES]    # the kernels that cast to each dtype; NULL: there are none
 
-cdef inline void cast_(const real* x, Py_ssize_t n, other* y) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n): y[i] = <other>x[i]
+cdef int find_casts() except -1:
+    cdef int i
+    for i in range(N_DTYPES):
+        LOOPS_TO[i] = driver.find(f"to_{DTYPES[i]}") if f"to_{DTYPES[i]}" in kernel_names() else NULL
+    return 0
+
+find_casts()
 
 
 @final
@@ -374,16 +377,14 @@ cdef class Cast(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Py_ssize_t n = c.x[0].layout.size
-        if not c.x[0].layout.dense or not is_real(c.x[0].dtype) or not is_real(c.y[0].dtype):
-            return Operator.forward(self, c)
-        if c.x[0].dtype == c.y[0].dtype: gather(c.y[0].data, &c.x[0], 0, n)
-        else:
-            call(c.x[0].dtype, cast_[float, double], cast_[double, float], <void*>c.x[0].data, n, <void*>c.y[0].data)
-        return 0
+        cdef const Loop* loop = LOOPS_TO[c.y[0].dtype]
+        cdef Array a[2]
+        if not driver.has(loop, c.x[0].dtype): return Operator.forward(self, c)
+        a[0], a[1] = c.x[0], c.y[0]
+        return driver.each(loop, a)
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        """Bools, integers and strided memory: NumPy casts, without warnings, like the loops of forward()."""
+        """Bools and integers: NumPy casts, without warnings, like the kernels."""
         with np.errstate(all="ignore"):
             np.copyto(lend(&c.y[0], NULL, True), lend(&c.x[0], NULL, False), casting="unsafe")
         return 0

@@ -1,6 +1,6 @@
-/* Calls of the kernel for a dtype (kernels/by_dtype.pxd). A macro takes the kernels of a row of the table, in the order of
-   its columns, and then their arguments. The calls are direct, so the C compiler checks the arguments of each kernel and
-   may inline it. Memory is passed as void*, which converts to a pointer to any element. */
+/* Calls of the kernel for a dtype (kernels/by_dtype.pxd). A macro takes a kernel for each dtype and then the arguments.
+   The calls are direct, so the C compiler checks the arguments of each kernel and may inline it. Memory is passed as
+   void*, which converts to a pointer to any element. */
 #ifndef CYGRAD_BY_DTYPE_H
 #define CYGRAD_BY_DTYPE_H
 

@@ -283,23 +283,47 @@ def test_links(document):
         assert there, f"{name(document)}: {link} is not there"
 
 
-@pytest.mark.slow
-def test_recipe(tmp_path):
-    """The operator and the solver that CONTRIBUTING adds build, and pass the tests of the table and of solvers."""
+def diffs_of(*titles):
+    """The diffs of the sections of CONTRIBUTING with these titles."""
+    page = (ROOT / "CONTRIBUTING.md").read_text().splitlines()
+    found = [(next((row[3:] for row in reversed(page[:line]) if row.startswith("## ")), None), text)
+             for line, language, _, text, _ in blocks(ROOT / "CONTRIBUTING.md") if language == "diff"]
+    assert {*titles} <= {title for title, _ in found}
+    return [text for title, text in found if title in titles]
+
+
+def built_and_tested(tmp_path, diffs, *tests, **switches):
+    """How many of these tests pass on a copy with these diffs."""
     pytest.importorskip("Cython")
     scratch = tmp_path / "cygrad"
-    left_out = shutil.ignore_patterns(".git", ".venv", "out", "dist", "__pycache__")
+    left_out = shutil.ignore_patterns(".git", ".venv", "out", "dist", "__pycache__", *["_*.so"] * bool(switches))
     shutil.copytree(ROOT, scratch, symlinks=True, ignore=left_out)
-    for _, language, _, text, _ in blocks(ROOT / "CONTRIBUTING.md"):
-        if language == "diff": apply(text, scratch)
-    environment = os.environ | {"PYTHONPATH": str(scratch)}
+    for text in diffs: apply(text, scratch)
+    environment = os.environ | {"PYTHONPATH": str(scratch)} | switches
     for command in (["setup.py", "--quiet", "build_ext", "--inplace"],
-                    ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/ops/test_table.py", "tests/optim", "-k",
-                     "isru or signum"]):
+                    ["-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]):
         result = subprocess.run([sys.executable, *command], cwd=scratch, env=environment, text=True,
                                 capture_output=True)
         assert result.returncode == 0, result.stdout + result.stderr
-    assert int(re.search(r"(\d+) passed", result.stdout)[1]) > 75     # 55 of the solver
+    return int(re.search(r"(\d+) passed", result.stdout)[1])
+
+
+@pytest.mark.slow
+def test_recipe(tmp_path):
+    """The operator and the solver that CONTRIBUTING adds build, and pass the tests of the table and of solvers."""
+    diffs = diffs_of("Add an operator in five steps", "Add a solver in five steps")
+    passed = built_and_tested(tmp_path, diffs, "tests/ops/test_table.py", "tests/optim", "-k", "isru or signum")
+    assert passed > 75                              # 55 of the solver
+
+
+@pytest.mark.slow
+def test_recipe_of_a_dtype(tmp_path):
+    """The dtype that CONTRIBUTING adds in three files builds, and passes the tests of dtypes. Every module is compiled:
+    for one instruction level, without optimization."""
+    diffs = diffs_of("Add a dtype in three steps")
+    assert len({path for text in diffs for path, _, _ in hunks(text)}) == 3
+    passed = built_and_tested(tmp_path, diffs, "tests/core/test_dtypes.py", CYGRAD_QUICK="1", CYGRAD_LEVELS="native")
+    assert passed > 150
 
 
 # ---- the checks can fail ---------------------------------------------------------------------------------------------

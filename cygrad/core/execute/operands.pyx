@@ -95,7 +95,7 @@ cdef list prepare(Operator op, Operand* x, int n):
         elif dtype == BOOL and not PyBool_Check(<object>x[i].tensor):
             dtype = INT64
             mixed = True
-    if op.promotes_to_float and (dtype < 0 or not is_floating(dtype)):
+    if op.promotes_to_float and (dtype < 0 or not is_real(dtype)):
         dtype = default_dtype()
         mixed = True
     for i in range(op.n_unpromoted, n):

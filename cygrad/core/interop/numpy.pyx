@@ -21,7 +21,7 @@ from cygrad.core.graph.trace cimport refuse_trace, traces
 from cygrad.core.graph.construct cimport copy_plain, fresh, new_tensor
 from cygrad.core.graph.unreadable cimport check_readable
 from cygrad.kernels.array cimport (
-    BOOL, INT16, INT32, INT64, INT8, MAX_NDIM, UINT16, UINT32, UINT64, Array, Layout, dtype_format, is_floating,
+    BOOL, INT16, INT32, INT64, INT8, MAX_NDIM, UINT16, UINT32, UINT64, UINT8, Array, Layout, dtype_format, is_floating,
     is_real, itemsize,
 )
 
@@ -191,7 +191,8 @@ cdef object read(const char* p, int dtype):
     if dtype == UINT64: return (<const uint64_t*>p)[0]
     if dtype == UINT32: return (<const uint32_t*>p)[0]
     if dtype == UINT16: return (<const uint16_t*>p)[0]
-    return (<const uint8_t*>p)[0]
+    if dtype == UINT8: return (<const uint8_t*>p)[0]
+    return np.frombuffer(p[:itemsize(dtype)], DTYPES[dtype])[0].item()      # a dtype that is only stored
 
 
 def item(Tensor self) -> Any:
