@@ -2,7 +2,7 @@
 ops/elementwise.pyx for how an operator is written. Integers are cast to the default dtype first."""
 
 from cython cimport final
-from libc.stdint cimport uint64_t, uint8_t
+from libc.stdint cimport uint8_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved, saved_bits
@@ -180,6 +180,7 @@ cdef object below(y):
 @final
 cdef class Glu(Operator):
     """y = a sigmoid(b), x = [a, b]        dx = [g s, g a s (1 - s)], s = sigmoid(b)        (along an axis)"""
+    reads = "x"
 
     def __cinit__(self):
         self.name = "glu"
@@ -208,12 +209,9 @@ cdef class Glu(Operator):
         kernels.glu(c.y[0].dtype, c.y[0].layout.size // half, half, x, c.y[0].data)
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved = s.donated_saved = 1
+        s.donated_saved = 1
         if not b.g[0].layout.dense: s.workspace_bytes = b.y.size * itemsize(b.dtype)
         return 0
 

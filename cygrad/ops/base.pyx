@@ -114,6 +114,7 @@ cdef class Elementwise(Operator):
         if cls.code: self.coder = driver.find(cls.code)
         for i, name in enumerate(names):
             self.derivative(&self.rules[i], [*getattr(cls, "d" + name, "").split()], codes)
+            self.saved_for[i] = self.rules[i].saved | (output_bit(1) if self.rules[i].coded else 0)
 
     @cython.binding(False)
     @cython.embedsignature.format("clinic")
@@ -196,18 +197,6 @@ cdef class Elementwise(Operator):
     cdef int forward_with_gil(self, Call* c) except -1:
         return by_numpy(self, c)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        cdef uint64_t mask = 0
-        cdef int i, k, code
-        for i in range(self.n_in):
-            if not (wanted >> i) & 1: continue
-            for k in range(self.rules[i].n):
-                code = self.rules[i].operands[k]
-                if code == OUT: mask |= output_bit(0)
-                elif code == CODE: mask |= output_bit(1)
-                elif code >= 0: mask |= input_bit(code)
-        return mask
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """One stage for each input. Its result may overwrite g and the saved values that no later stage reads."""
         cdef int i
@@ -219,9 +208,8 @@ cdef class Elementwise(Operator):
             if rule.same: add_stage(b, <uint64_t>1 << i).view = True
             elif rule.loop != NULL:
                 s = add_stage(b, <uint64_t>1 << i)
-                s.saved = s.donated_saved = rule.saved
-                if rule.coded: s.saved |= bit_of_source(self.code_source(b))
-                s.donated_gradients, s.like = 1, b.y
+                if rule.coded: s.saved = rule.saved | bit_of_source(self.code_source(b))
+                s.donated_saved, s.donated_gradients, s.like = rule.saved, 1, b.y
         return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:

@@ -218,7 +218,7 @@ cdef class Where(Elementwise):
         return Elementwise.plan_code(self, c) if c.x[0].layout.size == c.y[0].layout.size else 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return Elementwise.keeps(self, c, wanted) if c.hidden else 1
+        return Operator.keeps(self, c, wanted) if c.hidden else 1
 
     cdef int code_source(self, const BackwardCall* b) noexcept nogil:
         return CODE if is_saved(b, CODE) else 0

@@ -118,7 +118,7 @@ cdef int compute(Conv* v, const Array* a, char* workspace, size_t nbytes) except
 
 cdef class Bilinear(Operator):
     """The base of the three. `place` has the role of each input and of the output."""
-    operands = "x weight bias?"
+    operands, reads = "x weight bias?", {"x": "weight", "weight": "x"}
     cdef Role place[3]
 
     def __cinit__(self, str name):
@@ -182,7 +182,7 @@ cdef class Bilinear(Operator):
         return range(len(operands)), Sliding((), (), (), (), 1, arguments.get("activation"))
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        cdef uint64_t inputs = (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
+        cdef uint64_t inputs = Operator.keeps(self, c, wanted)
         cdef int kind = (<Sliding>c.attributes).slide.kind
         if kind < 0: return inputs
         return inputs | output_bit(0) | (SIGNS_ALONE if kind == 0 else 0)
@@ -216,7 +216,7 @@ cdef class Bilinear(Operator):
             self.arrays(b, i, &g, &dx, a)
             describe(&v, slide, self.place[i], a)
             b.work = max(b.work, work_of(&v))
-            s.saved, s.writes, s.workspace_bytes = 2 >> i, ADDING, weight_bytes(&v, a) + v.workspace_bytes
+            s.writes, s.workspace_bytes = ADDING, weight_bytes(&v, a) + v.workspace_bytes
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -294,7 +294,7 @@ cdef class WeightGradient(Bilinear):
     dy = x convolved with g
 
     The gradient of the weights of a convolution, of which formulas are made."""
-    operands = "x y"
+    operands, reads = "x y", {"x": "y", "y": "x"}
 
     def __cinit__(self, str name):
         self.place[0], self.place[1], self.place[2] = X, Y, V

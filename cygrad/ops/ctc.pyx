@@ -3,7 +3,7 @@
 cimport cython
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
@@ -93,7 +93,7 @@ cdef class CtcLoss(Operator):
     + 5) elements on each thread. The formula computes both sums step by step from operators."""
     row, operands, functions = "ctc_loss_packed", "log_probs packed", {
         "ctc_loss": "log_probs targets input_lengths target_lengths"}
-    no_gradient = "packed targets input_lengths target_lengths"
+    no_gradient, reads = "packed targets input_lengths target_lengths", "log_probs packed"
 
     def __cinit__(self):
         self.name = "ctc_loss"
@@ -150,15 +150,11 @@ cdef class CtcLoss(Operator):
     def as_call(self, operands, arguments):
         return range(2) if operands[1] == "packed" else None, None
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 3
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Options a = (<Alignment>b.attributes).options
         cdef Array x = saved(b, 0), labels = saved(b, 1)
         cdef Ctc k = job_of(&x, &labels, &a)
         cdef Stage* s = add_stage(b, 1)
-        s.saved = 3
         s.workspace_bytes = padded(k.samples * itemsize(b.dtype)) + capacity(&x) + gradient_capacity(&b.g[0], a.kind)
         s.workspace_bytes += parts_bytes(&k, True)
         b.work = 32 * k.steps * k.samples * (2 * k.longest + 1)

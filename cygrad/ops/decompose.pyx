@@ -137,6 +137,7 @@ cdef class Cholesky(OfMatrices):
     """y = L with x = L L'        dx = L^-T s L^-1, s = (p + p') / 2, p = tril(L' g), its diagonal halved
 
     With `upper`, y is L'. dx is symmetric. It is computed in its own memory, over a copy of g."""
+    reads = "y"
 
     def __cinit__(self):
         self.name, self.fused = "cholesky", True
@@ -160,15 +161,11 @@ cdef class Cholesky(OfMatrices):
     cdef object failure(self, int info):
         return f" is not positive definite: its leading minor of order {info} is not positive"
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(0)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         cdef Array y = saved(b, OWN)
         cdef Py_ssize_t n = b.y.shape[b.y.ndim - 1]
         b.work = max(b.work, matrices_in(b.y) * work_of(b.y))
-        s.saved = output_bit(0)
         if not y.layout.dense:
             s.workspace_bytes = n * n * itemsize(b.dtype) * max(1, threads_over(matrices_in(b.y), work_of(b.y)))
         if b.g[0].layout.dense: s.donated_gradients = 1

@@ -9,10 +9,9 @@ from collections import namedtuple
 from numpy.linalg import LinAlgError
 
 from cython cimport final
-from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.operator cimport Call, Operator, output_bit
+from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.run cimport apply1
@@ -30,6 +29,7 @@ from cygrad.ops.solve import inv
 
 cdef class Determinant(OfMatrices):
     """The base of det and slogdet."""
+    reads = "x"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -49,9 +49,6 @@ cdef class Determinant(OfMatrices):
         t.room = lapack.factor_room(t.dtype, n)
         for k in range(self.results()): set_target(&t, k, &c.y[k], 1)
         return self.compute(lapack.determinant, &t, c)
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1
 
 
 @final
@@ -89,6 +86,7 @@ cdef class Cofactor(OfMatrices):
 
     If x = u s v' is singular, y is det(u) det(v) u q v', where q has for each singular value the product of the
     others."""
+    reads = "x y"
 
     def __cinit__(self):
         self.name = "cofactor"
@@ -109,9 +107,6 @@ cdef class Cofactor(OfMatrices):
         t.room = spectra.pinv_room(t.dtype, n, n, 0)
         set_target(&t, 0, &c.y[0], n * n)
         return self.compute(spectra.cofactors, &t, c)
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1 | output_bit(0)
 
     cdef object formula(self, c, int i, g):
         y = c.output(0)

@@ -13,7 +13,6 @@ from functools import lru_cache
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.layout cimport LocalLayout
@@ -136,7 +135,8 @@ cdef Array matrices(const Array* x, const int* order, int batch, int rows, char*
 @final
 cdef class Einsum(Operator):
     """z = sum of x y over the labels not in z        dx = sum of g y        dy = sum of g x        (likewise)"""
-    operands, functions = "*operands", {"contract": "x y"}
+    row, operands, functions = "contract", "x y", {"einsum": "*operands"}
+    reads = {"x": "y", "y": "x"}
 
     def __cinit__(self):
         self.name, self.promotes, self.differentiable = "einsum", True, True
@@ -202,9 +202,6 @@ cdef class Einsum(Operator):
     @cython.embedsignature.format("clinic")
     def as_call(self, operands, arguments):
         return range(2) if len(operands) == 2 else None, None
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
 
     cdef object formula(self, c, int i, g):
         cdef Contraction k = c.attributes

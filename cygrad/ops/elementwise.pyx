@@ -11,7 +11,7 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels.array cimport is_floating, itemsize
@@ -173,13 +173,14 @@ cdef class Pow(Elementwise):
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef double p = (<Number>c.attributes).value
-        return 0 if p == 0 or p == 1 else Elementwise.keeps(self, c, wanted)
+        return 0 if p == 0 or p == 1 else Operator.keeps(self, c, wanted)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef double p = (<Number>b.attributes).value
-        if p == 1: add_stage(b, 1).view = True
-        elif p == 0: add_stage(b, 1).donated_gradients = 1
-        else: Elementwise.plan_backward(self, b)
+        cdef Stage* s
+        if p != 0 and p != 1: return Elementwise.plan_backward(self, b)
+        s = add_stage(b, 1)
+        s.saved, s.view, s.donated_gradients = 0, p == 1, p == 0
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:

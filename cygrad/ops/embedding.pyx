@@ -81,6 +81,7 @@ cdef class Embedding(Operator):
 
     Saves the indices, in the smallest dtype. No gradient flows to the row padding_idx."""
     operands, no_gradient, sparse = "indices weight", "indices", True
+    hidden = reads = "places"
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "embedding", True, True
@@ -106,14 +107,11 @@ cdef class Embedding(Operator):
         if not index_kernels.take(&p): refuse_indices("embedding: ", &p, &c.x[1], 0, 1, &c.x[0])
         return keep_places("embedding: ", &c.x[0], c.x[1].layout.shape[0], c.y[1].dtype, c.y[1].data) if c.hidden else 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(1)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s
         if (<Lookup>b.attributes).sparse: return 0          # the formula makes a GradientSlice
         s = add_stage(b, input_bit(1))
-        s.saved, s.gradients, s.writes = output_bit(1), 1, ADDING
+        s.gradients, s.writes = 1, ADDING
         s.workspace_bytes = copied_bytes(b.g[0].layout, b.dtype)
         return 0
 

@@ -3,10 +3,10 @@
 The classes are along axis 1 of x, or along axis 0 if x has one dimension. A row is one place of the other axes."""
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.kernels cimport entropy as kernels
@@ -36,6 +36,7 @@ cdef class CrossEntropy(ClassLoss):
     keeps x, the labels, w, and log sum e^(x - max) of each row (a hidden output)."""
     operands, no_gradient = "x target weight?", "target weight"
     functions = {"cross_entropy_along": "x target weight?"}
+    hidden, reads = "logs", "x target weight logs"
 
     def __cinit__(self):
         self.name = "cross_entropy"
@@ -59,12 +60,9 @@ cdef class CrossEntropy(ClassLoss):
         kernels.cross_entropy(&e)
         return reduce_rows(c, a.kind, c.x[1].layout, e.loss, total)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return (7 if c.n_in == 3 else 3) | output_bit(1)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved, s.donated_saved = (7 if b.n_in == 3 else 3) | output_bit(1), 1
+        s.donated_saved = 1
         s.workspace_bytes = gradient_capacity(&b.g[0], (<Classes>b.attributes).options.kind)
         return 0
 
@@ -110,6 +108,7 @@ cdef class SoftCrossEntropy(ClassLoss):
     of each row (a hidden output), and for dx also y."""
     operands, no_gradient = "x probabilities weight?", "weight"
     functions = {"soft_cross_entropy_along": "x probabilities weight?"}
+    hidden, reads = "logs", {"x": "x probabilities weight logs", "probabilities": "x weight logs"}
 
     def __cinit__(self):
         self.name = "soft_cross_entropy"
@@ -134,18 +133,14 @@ cdef class SoftCrossEntropy(ClassLoss):
         kernels.cross_entropy(&e)
         return reduce_rows(c, a.kind, c.y[1].layout, e.loss, rows)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1 | (2 if wanted & 1 else 0) | (4 if c.n_in == 3 else 0) | output_bit(1)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """One stage for both gradients: the pass over x is shared."""
         cdef Stage* s = add_stage(b, 3)
         cdef Array x = saved(b, 0), y
-        s.saved, s.donated_saved = 1 | (4 if b.n_in == 3 else 0) | output_bit(1), 1
+        s.donated_saved = 1
         s.workspace_bytes = gradient_capacity(&b.g[0], (<Classes>b.attributes).options.kind) + capacity(&x)
         if b.want[0]:
             y = saved(b, 1)
-            s.saved |= 2
             s.workspace_bytes += capacity(&y)
         return 0
 
@@ -185,7 +180,7 @@ cdef class NllLoss(ClassLoss):
     """y = mean of -w[label] x[label]        dx = -g w[label] onehot(label) / sum of w[label]
 
     Backward keeps the labels and w."""
-    operands, no_gradient = "x target weight?", "target weight"
+    operands, no_gradient, reads = "x target weight?", "target weight", "target weight"
 
     def __cinit__(self):
         self.name = "nll_loss"
@@ -200,12 +195,8 @@ cdef class NllLoss(ClassLoss):
                      c.x[2].data if c.n_in == 3 else NULL, values)
         return reduce_rows(c, a.kind, c.x[1].layout, values, total)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 6 if c.n_in == 3 else 2
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved = 6 if b.n_in == 3 else 2
         s.workspace_bytes = gradient_capacity(&b.g[0], (<Classes>b.attributes).options.kind)
         return 0
 

@@ -9,7 +9,7 @@ cimport cython
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from cygrad.core.store cimport layout as lay
@@ -160,7 +160,8 @@ cdef class Take(Operator):
     """y = x[.., i, ..]        dx = 0, with dx[.., i, ..] += g
 
     The inputs are x and index arrays that broadcast, for adjacent dimensions. Saves the indices."""
-    operands, no_gradient, functions = "x indices", "indices", {"take_at": "x *indices"}
+    row, operands, functions = "take_at", "x *indices", {"take": "x indices"}
+    no_gradient, reads = "indices", {"x": "indices"}
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "take", True, True
@@ -182,11 +183,8 @@ cdef class Take(Operator):
         if not kernel.take(&p): refuse_indices("", &p, &c.x[0], axis, c.n_in - 1, &c.x[1])
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return ((<uint64_t>1 << c.n_in) - 2) if wanted & 1 else 0
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        if b.want[0]: add_stage(b, 1).saved = (<uint64_t>1 << b.n_in) - 2
+        if b.want[0]: add_stage(b, 1)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -221,7 +219,7 @@ cdef class AddAt(Operator):
     """y = x, with y[.., i, ..] += v        dx = g        dv = g[.., i, ..]
 
     The inputs are x, v and the index arrays of take(); v has the shape that take() would give."""
-    operands, no_gradient = "x v *indices", "indices"
+    operands, no_gradient, reads = "x v *indices", "indices", {"v": "indices"}
 
     def __cinit__(self):
         self.name, self.differentiable = "add_at", True
@@ -240,9 +238,6 @@ cdef class AddAt(Operator):
         kernel.aim(&p, &c.y[0], &c.x[1], axis, c.n_in - 2, &c.x[2])
         if not kernel.add(&p): refuse_indices("", &p, &c.x[0], axis, c.n_in - 2, &c.x[2])
         return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return ((<uint64_t>1 << c.n_in) - 4) if wanted & 2 else 0
 
     cdef object formula(self, c, int i, g):
         if i == 0: return g
@@ -269,7 +264,7 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
 
 cdef class Gathering(Operator):
     """The base of both: elements of x by an index, along an axis. Saves the index."""
-    operands, no_gradient = "x index", "index"
+    operands, no_gradient, reads = "x index", "index", {"x": "index"}
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable = "gather", True, True
@@ -287,11 +282,8 @@ cdef class Gathering(Operator):
         if not kernel.take(&p): refuse_indices("gather: ", &p, &c.x[0], axis, 1, &c.x[1])
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 2 if wanted & 1 else 0
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        if b.want[0]: add_stage(b, 1).saved = 2
+        if b.want[0]: add_stage(b, 1)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -317,7 +309,7 @@ cdef class GatherRanked(Gathering):
     """The same with an index from the order of x, so that the derivative depends on x, but is locally constant.
 
     Saves a copy of the index, which is never negative, in the smallest dtype that can hold it (a hidden output)."""
-    row = "gather_ranked"
+    row, hidden, reads = "gather_ranked", "places", {"x": "places"}
 
     cdef int infer(self, Call* c) except -1 nogil:
         Gathering.infer(self, c)
@@ -332,16 +324,13 @@ cdef class GatherRanked(Gathering):
         if c.hidden: narrow(&c.x[1], &c.y[1])
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(1)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s
         if not b.want[0]: return 0
         s = add_stage(b, temporary(0))              # the index as int64; then the saved places can be freed
         s.saved, s.gradients, s.like, s.temporary_dtype = output_bit(1), 0, b.y, INT64
         s = add_stage(b, 1)
-        s.gradients |= reads_temporary(0)
+        s.saved, s.gradients = 0, s.gradients | reads_temporary(0)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -409,7 +398,7 @@ cdef class ScatterAdd(Operator):
     """y = x, with y[index] += s along an axis        dx = g        ds = g[index] along it
 
     The inputs are x, the index and s, which has the shape of the index. Saves the index."""
-    operands, no_gradient = "x index src", "index"
+    operands, no_gradient, reads = "x index src", "index", {"src": "index"}
 
     def __cinit__(self):
         self.name, self.differentiable = "scatter_add", True
@@ -428,9 +417,6 @@ cdef class ScatterAdd(Operator):
         kernel.aim_along(&p, &c.y[0], &c.x[2], axis, &c.x[1])
         if not kernel.add(&p): refuse_indices("scatter_add: ", &p, &c.x[0], axis, 1, &c.x[1])
         return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 2 if wanted & 4 else 0
 
     cdef object formula(self, c, int i, g):
         return g if i == 0 else apply2(GATHER, g, c.input(1), c.attributes) if i == 2 else None
@@ -512,7 +498,8 @@ cdef class OneHot(Operator):
 
 cdef Operator TAKE = Take(), ADD_AT = AddAt(), GATHER = Gather(), SCATTER_ADD = ScatterAdd()
 cdef Operator GATHER_RANKED = GatherRanked(), ARGWHERE = Argwhere(), ONE_HOT = OneHot()
-OPERATORS = {o.row: o for o in (TAKE, ADD_AT, GATHER, GATHER_RANKED, SCATTER_ADD, ARGWHERE, ONE_HOT)}
+OPERATORS = {o.name: o for o in (TAKE, ADD_AT, GATHER, SCATTER_ADD, ARGWHERE, ONE_HOT)}
+OPERATORS["gather_ranked"] = GATHER_RANKED          # (its name in errors is that of gather)
 
 
 def take(x: Data, indices: Data, axis: int | None = None) -> Tensor:

@@ -94,7 +94,7 @@ cdef inline Py_ssize_t work_of(const Layout* y, Py_ssize_t inner) noexcept nogil
 @final
 cdef class MatMul(Operator):
     """z = x y        dx = g y'        dy = x' g        (over the last two dimensions, the others broadcast)"""
-    operands = "x y"
+    operands, reads = "x y", {"x": "y", "y": "x"}
 
     def __cinit__(self):
         self.name = "matmul"
@@ -140,9 +140,6 @@ cdef class MatMul(Operator):
         if not is_real(c.y[0].dtype): return Operator.forward(self, c)
         return products(&c.x[0], False, &c.x[1], False, &c.y[0], 0, c.workspace)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """dy, then dx. BLAS can add each directly to a variable's .grad."""
         cdef Stage* s
@@ -153,7 +150,7 @@ cdef class MatMul(Operator):
             other = saved(b, 1 - i)
             b.work = max(b.work, work_of(b.y, other.layout.shape[other.layout.ndim - (1 if i else 2)]))
             s = add_stage(b, 1 << i)
-            s.saved, s.writes, s.workspace_bytes = 2 >> i, ADDING, capacity(&b.g[0]) + capacity(&other)
+            s.writes, s.workspace_bytes = ADDING, capacity(&b.g[0]) + capacity(&other)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -248,7 +245,7 @@ cdef class Linear(Operator):
     s = g a', where the derivative a' of the activation is computed from y (without an activation s = g)
 
     The activation is applied to the product in place."""
-    operands = "x w b?"
+    operands, reads = "x w b?", {"x": "w", "w": "x"}
 
     def __cinit__(self):
         self.name = "linear"
@@ -306,7 +303,7 @@ cdef class Linear(Operator):
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        cdef uint64_t inputs = (2 if wanted & 1 else 0) | (1 if wanted & 2 else 0)
+        cdef uint64_t inputs = Operator.keeps(self, c, wanted)
         cdef int kind = (<Activation>c.attributes).kind
         if kind < 0: return inputs
         return inputs | output_bit(0) | (SIGNS_ALONE if kind == 0 else 0)
@@ -325,7 +322,7 @@ cdef class Linear(Operator):
             x = saved(b, 0)
             b.work = max(b.work, work_of(b.y, x.layout.shape[x.layout.ndim - 1]))
             s = add_stage(b, 2)
-            s.saved, s.gradients, s.writes, s.workspace_bytes = 1, source, ADDING, flat_capacity(&g) + flat_capacity(&x)
+            s.gradients, s.writes, s.workspace_bytes = source, ADDING, flat_capacity(&g) + flat_capacity(&x)
         if b.n_in == 3 and b.want[2]:
             s = add_stage(b, 4)
             s.gradients, s.writes = source, OVER_GRAD
@@ -333,7 +330,7 @@ cdef class Linear(Operator):
             w = saved(b, 1)
             b.work = max(b.work, work_of(b.y, w.layout.shape[1]))
             s = add_stage(b, 1)
-            s.saved, s.gradients, s.workspace_bytes = 2, source, flat_capacity(&g) + capacity(&w)
+            s.gradients, s.workspace_bytes = source, flat_capacity(&g) + capacity(&w)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:

@@ -1,14 +1,12 @@
 """linear_cross_entropy: the cross-entropy of x weight' + bias, without the whole matrix of logits."""
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport (
-    ADDING, BackwardCall, Call, Operator, Stage, add_stage, adds, output_bit, saved,
-)
+from cygrad.core.graph.operator cimport ADDING, BackwardCall, Call, Operator, Stage, add_stage, adds, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply3, apply_list
@@ -104,6 +102,7 @@ cdef class LinearCrossEntropy(Operator):
     Backward keeps x, w, b, the labels and log sum e^(z - max) of each row (a hidden output). It computes the logits z
     again, a chunk of rows at a time. The formula builds z and d whole."""
     operands, no_gradient = "target x weight bias?", "target"
+    hidden, reads = "logs", "target x weight bias logs"
 
     def __cinit__(self):
         self.name, self.n_unpromoted = "linear_cross_entropy", 1
@@ -144,9 +143,6 @@ cdef class LinearCrossEntropy(Operator):
             row += e.outer
         return reduce_rows(c, a.kind, c.x[LABELS].layout, values, total)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return ((<uint64_t>1 << c.n_in) - 1) | output_bit(1)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """One stage for all gradients. BLAS can add those of x and w directly to a variable's .grad. dx may overwrite
         x, because the rows of a chunk are read before they are written."""
@@ -154,7 +150,7 @@ cdef class LinearCrossEntropy(Operator):
         cdef Stage* s = add_stage(b, (1 << X) | (1 << W) | (1 << BIAS if b.n_in == 4 else 0))
         cdef Array x = saved(b, X), w = saved(b, W), bias
         if b.n_in == 4: bias = saved(b, BIAS)
-        s.saved, s.writes = ((<uint64_t>1 << b.n_in) - 1) | output_bit(1), ADDING
+        s.writes = ADDING
         if b.want[X] and x.layout.dense: s.donated_saved = 1 << X
         s.workspace_bytes = gradient_capacity(&b.g[0], a.kind)
         s.workspace_bytes += chunk_bytes(&x, &w, &bias if b.n_in == 4 else NULL, a.chunk)

@@ -91,7 +91,7 @@ cdef class Mse(Operator):
     """z = mean of (x - y)^2        dx = 2 g (x - y) / n        dy = -2 g (x - y) / n
 
     The operator's input is x - y, which sub computes, so that backward keeps one array and not two."""
-    row, operands, functions = "mean_square", "difference", {"mse": "x y"}
+    row, operands, reads, functions = "mean_square", "difference", "difference", {"mse": "x y"}
 
     def __cinit__(self):
         self.name = "mse"
@@ -121,9 +121,6 @@ cdef class Mse(Operator):
     @cython.embedsignature.format("clinic")
     def as_call(self, operands, arguments):
         return range(1) if len(operands) == 1 else None, None
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         over_kept_input(b)

@@ -12,12 +12,12 @@ cimport cython
 import math
 
 from cython cimport final
-from libc.stdint cimport uint64_t, uint8_t
+from libc.stdint cimport uint8_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.trace cimport has_values, refuse_trace
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -129,7 +129,7 @@ cdef class Select(Operator):
 
     The mask covers the first dimensions of x, or all. infer() reads values: it counts the true elements, without the
     GIL."""
-    operands, no_gradient = "x mask", "mask"
+    operands, no_gradient, hidden, reads = "x mask", "mask", "chosen", "chosen"
 
     def __cinit__(self):
         self.name, self.fused, self.differentiable, self.data_dependent_shape = "select", True, True, True
@@ -145,14 +145,11 @@ cdef class Select(Operator):
         if kernel.take(&p) and keep_mask(c, &c.x[1], p.chosen): return 0
         return refuse_mask("select", p.chosen)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(1)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """The workspace holds the mask."""
         cdef Stage* s = add_stage(b, 1)
         cdef int d
-        s.saved, s.workspace_bytes = output_bit(1), 1
+        s.workspace_bytes = 1
         for d in range(b.x[0].ndim - b.y.ndim + 1): s.workspace_bytes *= b.x[0].shape[d]
         return 0
 
@@ -193,7 +190,7 @@ cdef class MaskPut(Operator):
     """y = x, with y[mask] = v        dx = g, with dx[mask] = 0        dv = g[mask]
 
     v must have the shape of x[mask]. To check it, infer() counts the true elements, without the GIL."""
-    operands, no_gradient = "x v mask", "mask"
+    operands, no_gradient, hidden, reads = "x v mask", "mask", "chosen", "chosen"
 
     def __cinit__(self):
         self.name, self.differentiable = "mask_put", True
@@ -216,9 +213,6 @@ cdef class MaskPut(Operator):
         copy_input(c)
         kernel.aim_mask(&p, &c.y[0], &c.x[1], &c.x[2])
         return 0 if kernel.put(&p) else refuse_mask("mask_put", chosen)
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(1)
 
     cdef object formula(self, c, int i, g):
         cdef int ndim = c.attributes.ndim

@@ -5,11 +5,11 @@ cimport cython
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int64_t, uint32_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
@@ -37,6 +37,7 @@ cdef Loop* DIV_LOOP = driver.find("div")
 cdef class Extreme(Reduction):
     """The base of max and min. Saves a bit for each element, whether it equals y (a hidden output). These elements
     share the gradient equally. A NaN equals a NaN."""
+    hidden = reads = "equal"
     cdef Fold* kind
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -56,12 +57,8 @@ cdef class Extreme(Reduction):
         pack_equal(&c.x[0], &y.array, <uint8_t*>c.y[1].data)
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(1)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved = self.keeps(NULL, 1)
         s.workspace_bytes = b.y.size * itemsize(b.dtype)
         return 0
 

@@ -1,7 +1,6 @@
 """Patches of images as matrices: unfold, and fold, which adds them up."""
 
 from cython cimport final
-from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage
@@ -82,9 +81,6 @@ cdef class Unfold(Operator):
         unfold_into(c.attributes, &c.x[0], &c.y[0])
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 0
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         s.workspace_bytes = room(&b.g[0], b.attributes) * threads_for(b.g[0].layout.size)
@@ -119,9 +115,6 @@ cdef class Fold(Operator):
 
     cdef int forward(self, Call* c) except -1 nogil:
         fold_into(c.attributes, &c.x[0], &c.y[0], c.workspace, c.workspace_bytes)
-        return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:

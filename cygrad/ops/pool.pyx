@@ -3,11 +3,10 @@
 cimport cython
 
 from cython cimport final
-from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage, output_bit, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
@@ -105,6 +104,7 @@ cdef class MaxPool(Pools):
 
     Backward keeps the place of the maximum in its window, a hidden output: a byte for windows of at most 256
     elements."""
+    hidden = reads = "place"
 
     def __cinit__(self, str name):
         self.promotes = self.promotes_to_float = True
@@ -124,11 +124,8 @@ cdef class MaxPool(Pools):
         kernels.max_pool(&p)
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(1)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).saved = output_bit(1)
+        add_stage(b, 1)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -149,7 +146,7 @@ cdef int check_places(str name, const void* attributes) except -1 nogil:
 
 cdef class Places(Pools):
     """The base of pool_put and pool_take: an input of images, and the places. The gradient of each is the other."""
-    no_gradient = "place"
+    no_gradient = reads = "place"
     cdef bint puts
 
     def __cinit__(self, str name):
@@ -164,11 +161,8 @@ cdef class Places(Pools):
     cdef int forward(self, Call* c) except -1 nogil:
         return put_or_take(c.attributes, &c.x[0], &c.y[0], c.x[1].data, self.puts)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 2
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).saved = 2
+        add_stage(b, 1)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -220,9 +214,6 @@ cdef class AvgPool(Pools):
         kernels.mean_pool(&p)
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 0
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1)
         return 0
@@ -249,9 +240,6 @@ cdef class AvgSpread(Pools):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Pool p = pool_of(c.attributes, &c.y[0], &c.x[0], NULL)
         kernels.spread_means(&p)
-        return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:

@@ -8,7 +8,7 @@ cimport cython
 
 from cython cimport final
 from libc.math cimport NAN
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
@@ -274,6 +274,7 @@ cdef int check_any_elements(str name, const Layout* x, const void* axes) except 
 @final
 cdef class Prod(Reduction):
     """y = product of x over axes        dx = g times the product of the other elements"""
+    reads = "x"
 
     def __cinit__(self):
         self.name, self.numpy = "prod", np.prod
@@ -281,12 +282,8 @@ cdef class Prod(Reduction):
     cdef int forward(self, Call* c) except -1 nogil:
         return self.fold(c, &folds.PROD, NULL, &c.y[0])
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved = 1
         if b.x[0].size and not inner_of(saved(b, 0).layout, b.attributes):      # packs one row at a time
             s.workspace_bytes = 2 * (b.x[0].size // b.y.size) * itemsize(b.dtype)
         return 0

@@ -5,7 +5,6 @@ import math
 cimport cython
 
 from cython cimport final
-from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
@@ -98,9 +97,6 @@ cdef class Resampling(Operator):
         cdef Resize r = (resize_of(c.attributes, &c.y[0], &c.x[0]) if self.back else
                          resize_of(c.attributes, &c.x[0], &c.y[0]))
         kernels.resize(&r, self.back, c.workspace, c.workspace_bytes)
-        return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:

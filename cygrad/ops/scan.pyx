@@ -5,14 +5,12 @@ cimport cython
 import numpy as np
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport (
-    BackwardCall, Call, Operator, Stage, add_stage, input_bit, output_bit, saved,
-)
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport scan as kernels
@@ -146,6 +144,7 @@ cdef class Cumprod(Operator):
     """y_k = product of x_i, i up to k        dx_k = (product of x_i, i < k) s_k, s_k = g_k + x_k+1 s_k+1
 
     Nothing is divided, so the gradient is exact for zeros too. It takes two passes and keeps x alone."""
+    reads = "x"
 
     def __cinit__(self):
         self.name, self.numpy = "cumprod", np.cumprod
@@ -175,13 +174,10 @@ cdef class Cumprod(Operator):
         np.cumprod(lend(&c.x[0], NULL, False), (<Scan>c.attributes).axis, out=lend(&c.y[0], NULL, True))
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return input_bit(0)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         cdef int axis = (<Scan>b.attributes).axis
-        s.saved, s.donated_gradients = input_bit(0), 1
+        s.donated_gradients = 1
         if b.x[0].size:
             s.workspace_bytes = kernels.cumprod_room(b.x[0].shape[axis], inner_of(b.x[0], axis)) \
                 + slab_bytes(saved(b, 0).layout, axis, b.dtype)
@@ -206,7 +202,7 @@ cdef class Recurrence(Operator):
 
     In reverse y_k = x_k + a_k+1 y_k+1, which is the transposed matrix, with da_k = dx_k-1 y_k. The first a is not used.
     The gradient of cumprod is made of it."""
-    operands = "x a"
+    operands, reads = "x a", {"x": "a", "a": "a y"}
 
     def __cinit__(self):
         self.name, self.differentiable = "recurrence", True
@@ -220,9 +216,6 @@ cdef class Recurrence(Operator):
 
     cdef int forward(self, Call* c) except -1 nogil:
         return each_slab(&c.x[0], &c.x[1], &c.y[0], c.attributes, False, c.workspace)
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return input_bit(1) | (output_bit(0) if wanted & 2 else 0)
 
     cdef object formula(self, c, int i, g):
         axis, reverse = c.attributes.axis, c.attributes.reverse

@@ -11,7 +11,6 @@ from cpython.number cimport PyNumber_Index
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 
 from cython cimport final
-from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
@@ -237,7 +236,7 @@ cdef class Put(Operator):
 
     The inputs are x, v and the index arrays, stacked along a first dimension. If an index is repeated, the last value
     is written, and only it receives a gradient. Saves the indices."""
-    operands, no_gradient = "x v indices", "indices"
+    operands, no_gradient, reads = "x v indices", "indices", "indices"
 
     def __cinit__(self):
         self.name, self.differentiable = "put", True
@@ -267,9 +266,6 @@ cdef class Put(Operator):
         kernel.aim(&p, &x, &c.x[1], axis, n, index)
         if not kernel.put(&p): refuse_indices("", &p, &x, axis, n, index)
         return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 4
 
     cdef object formula(self, c, int i, g):
         cdef ArrayIndex at = c.attributes

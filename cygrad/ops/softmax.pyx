@@ -1,10 +1,9 @@
 """softmax, log_softmax and logsumexp."""
 
 from cython cimport final
-from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
@@ -32,6 +31,7 @@ cdef Loop* EXP_DERIVATIVE = driver.find("exp_derivative")
 cdef class ByRows(Operator):
     """The base of both: `value` computes rows from rows, `gradient` from the rows of g and the output. The attributes
     are an Axis."""
+    reads = "y"
     cdef RowLoop* value
     cdef RowLoop* gradient
 
@@ -53,12 +53,8 @@ cdef class ByRows(Operator):
         along(self.value, (<Axis>c.attributes).axis, x, NULL, &y)
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(0)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved = output_bit(0)
         if b.g[0].layout.dense: s.donated_saved, s.donated_gradients = s.saved, 1
         return 0
 
@@ -110,6 +106,7 @@ cdef class Softmax(ByRows):
 @final
 cdef class LogSumExp(Reduction):
     """y = log sum e^x        dx = g e^(x - y)"""
+    reads = "x y"
 
     def __cinit__(self):
         self.name, self.promotes, self.promotes_to_float = "logsumexp", True, True
@@ -138,12 +135,9 @@ cdef class LogSumExp(Reduction):
         a[0], a[1], a[2] = y, max_, y
         return driver.each(ADD_LOOP, a)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1 | output_bit(0)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.saved, s.donated_saved = 1 | output_bit(0), 1
+        s.donated_saved = 1
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:

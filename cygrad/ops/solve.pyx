@@ -11,13 +11,12 @@ cimport cython
 from collections import namedtuple
 
 from cython cimport final
-from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport Call, Operator, output_bit
+from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport lapack, spectra
@@ -82,7 +81,7 @@ cdef Array spread(const Array* x, const Layout* y, LocalLayout* l) noexcept nogi
 cdef class Solver(Operator):
     """The base of solve and solve_triangular. Inputs: matrices x (..., n, n) and right sides b, whose leading
     dimensions broadcast."""
-    operands = "x b"
+    operands, reads = "x b", {"x": "x y", "b": "x"}
 
     def __cinit__(self):
         self.promotes = self.promotes_to_float = self.differentiable = self.joint_formula = True
@@ -143,9 +142,6 @@ cdef class Solver(Operator):
         each_matrix(f, &t, matrices_in(y), work_of(x), c.workspace_bytes)
         if t.failed >= 0: refuse_singular(self, t.failed, t.shared, &a, t.info)
         return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1 | (output_bit(0) if wanted & 1 else 0)
 
 
 cdef int refuse_singular(Operator op, Py_ssize_t i, bint shared, const Array* a, int pivot) except -1 with gil:
@@ -213,6 +209,7 @@ cdef class SolveTriangular(Solver):
 @final
 cdef class Inv(OfMatrices):
     """y = x^-1        dx = -y' g y'"""
+    reads = "y"
 
     def __cinit__(self):
         self.name = "inv"
@@ -235,9 +232,6 @@ cdef class Inv(OfMatrices):
 
     cdef object failure(self, int info):
         return singular(info)
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(0)
 
     cdef object formula(self, c, int i, g):
         y = matrix_transpose(c.output(0))
@@ -275,6 +269,7 @@ cdef class PInv(OfMatrices):
     """y = the pseudo-inverse of x        dx = -y' g y' + (1 - x y) g' y y' + y' y g' (1 - y x)
 
     Backward keeps x and y. The derivative is that at constant rank."""
+    reads = "x y"
 
     def __cinit__(self):
         self.name = "pinv"
@@ -294,9 +289,6 @@ cdef class PInv(OfMatrices):
         t.room, t.rcond = spectra.pinv_room(t.dtype, t.m, t.n, 0), cutoff(c)
         set_target(&t, 0, &c.y[0], x.shape[x.ndim - 2] * x.shape[x.ndim - 1])
         return self.compute(spectra.pinv, &t, c)
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1 | output_bit(0)
 
     cdef object formula(self, c, int i, g):
         """The products are ordered so that none is larger than x."""
@@ -318,6 +310,7 @@ cdef class LstSq(Operator):
     x^+ is the pseudo-inverse. Backward keeps x, b and y, and computes x^+ again. The derivative is that at constant
     rank. Outputs: y, the rank and the singular values, of which only y has a gradient."""
     row, operands, functions, outputs = "lstsq_parts", "x b", {"lstsq": "x b"}, "y rank s"
+    reads = {"x": "x b y", "b": "x"}
 
     def __cinit__(self):
         self.name = "lstsq"
@@ -359,9 +352,6 @@ cdef class LstSq(Operator):
             with gil: refuse_matrix(self, t.failed, x, ": the iteration did not converge; nan and inf are a usual "
                                                        "cause")
         return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1 | (2 | output_bit(0) if wanted & 1 else 0)
 
     cdef object formula(self, c, int i, g):
         x, g = c.input(0), g[0]

@@ -5,13 +5,13 @@ cimport cython
 
 
 from cython cimport final
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport Call, Operator, output_bit
+from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport search as searching
@@ -101,6 +101,7 @@ cdef class Sort(Operator):
 
     Backward keeps the sorted indices, in the smallest dtype that fits. They are a hidden output, computed only if a
     gradient is wanted: NumPy sorts values alone much faster."""
+    hidden = reads = "places"
 
     def __cinit__(self):
         self.name, self.differentiable = "sort", True
@@ -136,9 +137,6 @@ cdef class Sort(Operator):
         lend(&c.y[0], NULL, True).sort(axis)        # in place, without a temporary array
         if descending: kernel.reverse(c.y[0].data, itemsize(c.y[0].dtype), c.y[0].layout.size // n, n)
         return 0
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(1)
 
     cdef object formula(self, c, int i, g):
         order = wide_places(<Context>c)

@@ -108,7 +108,7 @@ cdef class SVD(OfMatrices):
 
     skew(a) is a - a', and gaps[i, j] is s[j]^2 - s[i]^2. If x is not square, the parts of du and dv outside of the
     spans of u and v follow, divided by s. Backward saves u, s and vh."""
-    outputs = "u s vh"
+    outputs = reads = "u s vh"
 
     def __cinit__(self):
         self.name = "svd"
@@ -141,9 +141,6 @@ cdef class SVD(OfMatrices):
         set_target(&t, 2, &c.y[2], n * (n if t.full else k))
         return self.compute(spectra.svd, &t, c)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(0) | output_bit(1) | output_bit(2)
-
     cdef object formula(self, c, int i, g):
         u, s, vh = c.output(0), c.output(1), c.output(2)
         du, ds, dvh = g
@@ -171,6 +168,7 @@ cdef class SVD(OfMatrices):
 @final
 cdef class SVDVals(OfMatrices):
     """s = the singular values of x        dx = u diag(g) vh, u and vh of the svd of x, which backward computes"""
+    reads = "x"
 
     def __cinit__(self):
         self.name = "svdvals"
@@ -192,9 +190,6 @@ cdef class SVDVals(OfMatrices):
         set_target(&t, 0, &c.y[0], min(m, n))
         return self.compute(spectra.svd, &t, c)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1
-
     cdef object formula(self, c, int i, g):
         u, _, vh = apply1(SVD_, c.input(0), Whole(False))
         return matmul(u * expand_dims(g, -2), vh)
@@ -207,7 +202,7 @@ cdef class EigH(OfMatrices):
     """x = v diag(w) v'        dx = v (dw + skew(v' dv) / (2 gaps)) v', gaps[i, j] = w[j] - w[i]
 
     skew(a) is a - a'. dx is symmetric. Backward saves w and v."""
-    outputs = "w v"
+    outputs = reads = "w v"
 
     def __cinit__(self):
         self.name = "eigh"
@@ -223,9 +218,6 @@ cdef class EigH(OfMatrices):
 
     cdef int forward(self, Call* c) except -1 nogil:
         return eigenvalues(self, c, True)
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return output_bit(0) | output_bit(1)
 
     cdef object formula(self, c, int i, g):
         w, v = c.output(0), c.output(1)
@@ -243,6 +235,7 @@ cdef class EigH(OfMatrices):
 @final
 cdef class EigValsH(OfMatrices):
     """w = the eigenvalues of x        dx = v diag(g) v', v of the eigh of x, which backward computes"""
+    reads = "x"
 
     def __cinit__(self):
         self.name = "eigvalsh"
@@ -255,9 +248,6 @@ cdef class EigValsH(OfMatrices):
 
     cdef int forward(self, Call* c) except -1 nogil:
         return eigenvalues(self, c, False)
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1
 
     cdef object formula(self, c, int i, g):
         _, v = apply1(EIGH, c.input(0), c.attributes)

@@ -79,7 +79,7 @@ cdef class Spreading(Reduction):
         """dx = (g factor / (n - correction)) (x - mean). The first stage computes two temporaries, the mean and, by
         self.factor(), the quotient; in the second, the gradient may overwrite the saved x."""
         cdef Stage* s = add_stage(b, temporary(0) | temporary(1))
-        s.saved, s.like = self.keeps(NULL, 1), b.y
+        s.saved, s.like = self.saved_for[0], b.y
         s = over_kept_input(b)
         s.gradients = reads_temporary(0) | reads_temporary(1)
         return 0
@@ -138,12 +138,10 @@ def centred(c):
 @final
 cdef class Var(Spreading):
     """y = sum of (x - mean)^2 / (n - correction)        dx = 2 g (x - mean) / (n - correction)"""
+    reads = "x"
 
     def __cinit__(self):
         self.name = "var"
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1
 
     cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
         return binary(MUL_LOOP, &b.g[0], 2, g)
@@ -158,6 +156,7 @@ cdef class Std(Spreading):
     """y = sqrt(sum of (x - mean)^2 / (n - correction))        dx = g (x - mean) / (n - correction) / y
 
     dx is 0 where y is 0."""
+    reads = "x y"
 
     def __cinit__(self):
         self.name = "std"
@@ -165,9 +164,6 @@ cdef class Std(Spreading):
     cdef int forward(self, Call* c) except -1 nogil:
         Spreading.forward(self, c)
         return binary(POW_LOOP, &c.y[0], 0.5, &c.y[0])
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1 | output_bit(0)
 
     cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
         cdef Array a[3]

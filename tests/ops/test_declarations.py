@@ -11,6 +11,7 @@ import pytest
 import cygrad as cg
 from cygrad.core.execute.program import Program
 from cygrad.ops import ROWS
+from cygrad.ops.base import Elementwise
 from cygrad.ops.calls import arguments_of, fits, operands
 from rows import every_case, in_dtype, tensors
 
@@ -44,6 +45,28 @@ def test_flags_of_views():
         if o.alias or o.in_order or o.may_copy: assert o.views or o is ROWS["reshape"].operator, o
         if o.alias: assert o.in_order and not o.may_copy
         if o.selects: assert not o.differentiable and o.functions
+
+
+def declared_reads(o, name):
+    """What the class says that the gradient of an operand reads: by `reads`, or by the text of the rule."""
+    if o.reads: return (o.reads if isinstance(o.reads, str) else o.reads.get(name, "")).split()
+    text = getattr(type(o), f"d{name}", "").split()
+    return [word for word in text[1:] if word not in ("g", "p")]
+
+
+@pytest.mark.parametrize("o", [o for o in OPERATORS if o.reads or isinstance(o, Elementwise)], ids=lambda o: o.row)
+def test_what_is_kept_follows_from_what_gradients_read(o):
+    """With all operands, and without those that may be missing. Of where the shapes decide, of pow the number."""
+    results = {name: k for k, name in enumerate(f"{o.outputs} {o.hidden}".split())} | {"out": 0, "code": 1}
+    words, arguments = o.operands.split(), {"p": 3}
+    for given in (words, [word for word in words if word[-1] != "?"]):
+        names = [word.strip("?*") for word in given]
+        for i, name in enumerate(names):
+            reads = set(declared_reads(o, name))
+            if o.row == "where": reads = {"condition"}
+            inputs, outputs = o.kept(tuple(names), arguments, [i])
+            assert inputs == [k for k, other in enumerate(names) if other in reads]
+            assert outputs == sorted({results[word] for word in reads - {word.strip("?*") for word in words}})
 
 
 @every_case

@@ -174,6 +174,7 @@ cdef inline uint64_t open_call(Turn b) except? <uint64_t>-1:
     cdef int i, k, capacity = max(<int>node.n_slots, <int>N_INLINE), inputs = max(<int>node.n_in, <int>N_INLINE)
     c.n_in, c.n_out, c.n_stages, c.dtype = node.n_in, node.n_out, 0, node.dtype
     c.want, c.attributes, c.y, c.workspace = b.want, <void*>node.attributes, output_layout(node, 0), NULL
+    c.saved_for = node.op.saved_for
     c.kept, c.dx, c.g = b.inline_arrays, b.inline_arrays + N_INLINE, b.inline_arrays + 2 * N_INLINE
     c.x, c.sources, c.as_bits = b.inline_layouts, b.inline_sources, b.inline_as_bits
     for k in range(MAX_TEMPORARIES): b.temporaries[k].kind = NO_GRADIENT

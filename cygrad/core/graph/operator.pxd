@@ -1,8 +1,9 @@
 """The contract of an operator: what a class declares and computes. Operators of other packages cimport this file.
 
-`infer` writes the layouts and dtypes of the outputs, and `forward` computes them. `keeps` names what backward needs.
-`plan_backward` declares the stages of the gradient, and `run_backward` computes one stage. `formula` is the same
-gradient over tensors, for derivatives of any order. None of the methods allocates memory, and those declared nogil need
+`infer` writes the layouts and dtypes of the outputs, and `forward` computes them. The class declares in `reads` what
+the gradient of each input reads; keeps() and the stages follow from it. `plan_backward` declares the stages of the
+gradient, and `run_backward` computes one stage. `formula` is the same gradient over tensors, for derivatives of any
+order. None of the methods allocates memory, and those declared nogil need
 no Python object; an operator that computes with NumPy overrides `forward_with_gil`. The executor calls `infer` and
 `gradient_view` with the GIL held, because the GIL guards the reference counts of layouts."""
 
@@ -15,6 +16,7 @@ cdef enum:
     MAX_OUTPUTS = 8         # of one operation, hidden outputs included
     MAX_INPUTS = 0xFFFF     # of one operation: a node counts them in 16 bits
     N_INLINE = 4            # a call with up to this many inputs needs no allocation
+    N_READS = 4             # `reads` declares the gradients of up to this many inputs, the first ones
 
     # Masks of inputs and outputs have 64 bits: bit i is input i (input_bit), bit OUTPUT + k is output k (output_bit).
     REST = 39               # this bit stands for all inputs from number 39 on
@@ -55,7 +57,7 @@ cdef enum Want:             # BackwardCall.want: the state of an input's gradien
 # stage, runs it, and then releases what no later stage reads.
 cdef struct Stage:
     uint64_t computes       # mask of gradients and temporaries
-    uint64_t saved          # mask of the saved inputs and outputs that it reads
+    uint64_t saved          # mask of the saved inputs and outputs that it reads; at first by `reads`
     uint32_t gradients      # the incoming gradients that it reads: bit k for output k, MAX_OUTPUTS + t for temporary t
     uint64_t donated_saved  # the saved values that it reads and that its first result may overwrite element by element,
     uint32_t donated_gradients      # and the gradients. The engine overwrites one that no later stage reads and that
@@ -75,6 +77,7 @@ cdef struct BackwardCall:   # one execution of a node's backward
     Py_ssize_t work         # as in Call; plan_backward() may raise it
     uint8_t* want           # for each input a Want, 0 if its gradient is not wanted
     uint64_t recorded       # mask of the inputs whose gradients were wanted when the node was recorded
+    const uint64_t* saved_for       # of the operator
     void* attributes        # a borrowed Attributes object, or None
     const Layout* y         # of output 0
     const Layout** x        # of each input whose gradient is wanted
@@ -103,6 +106,7 @@ cdef class Operator:
     cdef readonly bint signs        # backward needs only the signs of the saved output
     cdef readonly bint zero_derivative      # an input that gets no gradient has a derivative of zeros
     cdef readonly object numpy      # the NumPy function that computes bools and integers, or None
+    cdef uint64_t saved_for[N_READS]        # for each input, the mask of what its gradient reads
 
     cdef int infer(self, Call* c) except -1 nogil
     cdef int infer_with_gil(self, Call* c) except -1
@@ -164,11 +168,27 @@ cdef inline uint32_t reads_temporary(int t) noexcept nogil:
     """The bit of Stage.gradients for a temporary."""
     return <uint32_t>1 << (MAX_OUTPUTS + t)
 
+cdef inline uint64_t declared(const uint64_t* saved_for, uint64_t wanted, int n_in) noexcept nogil:
+    """The mask of what the gradients of the inputs `wanted` read, of those inputs that a call of `n_in` has."""
+    cdef uint64_t mask = 0, inputs = (<uint64_t>1 << OUTPUT) - 1
+    if wanted & 1: mask = saved_for[0]
+    if wanted & 2: mask |= saved_for[1]
+    if wanted & 4: mask |= saved_for[2]
+    if wanted & 8: mask |= saved_for[3]
+    return mask & ~(inputs >> n_in << n_in) if n_in < OUTPUT else mask
+
 cdef inline Stage* add_stage(BackwardCall* b, uint64_t computes) noexcept nogil:
-    """Add a stage. At first it reads all incoming gradients, and its results go to new memory."""
+    """Add a stage. At first it reads all incoming gradients and what `reads` declares for the wanted gradients that it
+    computes, and its results go to new memory."""
     cdef Stage* s = &b.stages[b.n_stages]
+    cdef uint64_t wanted = computes
+    cdef int i
     b.n_stages += 1
+    if wanted & (wanted - 1):
+        for i in range(min(b.n_in, <int>N_READS)):
+            if not b.want[i]: wanted &= ~(<uint64_t>1 << i)
     memset(s, 0, sizeof(Stage))
     s.computes, s.temporary_dtype = computes, b.dtype
     s.gradients = (<uint32_t>1 << b.n_out) - 1
+    s.saved = declared(b.saved_for, wanted, b.n_in)
     return s

@@ -19,6 +19,9 @@ cdef class Operator:
         no_gradient     those that never have a gradient: integers, masks, lengths, weights of classes, running
                         statistics
         outputs         the names of the results; the operator can have more for its formula
+        hidden          the names of the outputs that are saved for backward and not returned
+        reads           the operands, results and hidden outputs that gradients read, "x y"; where the gradients of
+                        operands differ, a dict of these by operand: {"x": "y", "y": "x"}
         row             the name of its row in the table, if it is not that of the operator
         functions       further rows whose functions run it, and their operands. Such a function may run other operators
                         too, or the attributes may decide which row it is (as_row)
@@ -30,8 +33,19 @@ cdef class Operator:
         may_copy        and whether it gives a copy instead if they are not in row-major order
 
     The table, nets, their files and the operator page read this."""
-    no_gradient = ""
+    no_gradient = hidden = reads = ""
     selects = sparse = alias = in_order = may_copy = False
+
+    def __cinit__(self):
+        reads = type(self).reads
+        if not reads: return
+        names = self.operands.split()
+        bits = {name: output_bit(k) for k, name in enumerate(f"{self.outputs} {self.hidden}".split())}
+        for i, name in enumerate(names):
+            bits[name.strip("?*")] = input_bit(i) if name[0] != "*" else EVERY_INPUT >> i << i
+        for i, name in enumerate(names):
+            of = reads if isinstance(reads, str) else reads.get(name.strip("?*"), "")
+            for word in of.split(): self.saved_for[i] |= bits[word]
 
     @property
     def operands(self):
@@ -66,8 +80,9 @@ cdef class Operator:
         raise NotImplementedError(f"{self.name} has no forward")
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        """The mask of the inputs and outputs that backward needs if the gradients of the inputs `wanted` are wanted."""
-        return 0
+        """The mask of the inputs and outputs that backward needs if the gradients of the inputs `wanted` are wanted. An
+        operator overrides this if its attributes or the shapes decide it."""
+        return declared(self.saved_for, wanted, c.n_in)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """Declare the stages of backward with add_stage(). If there is none, formula() computes the gradients."""
