@@ -179,7 +179,9 @@ cdef class Attend(Operator):
 
     Backward keeps q, k, v, the mask, y and log sum e^s of each query (a hidden output), and computes p again, block by
     block; for dv alone neither v nor y. The formula, for create_graph, makes all of p and ds."""
-    operands = "query key value attn_mask?"
+    operands, hidden = "query key value attn_mask?", "logs"
+    reads = dict.fromkeys(("query", "key", "attn_mask"), "query key value attn_mask y logs") | {
+        "value": "query key attn_mask logs"}
 
     def __cinit__(self):
         self.fused = self.differentiable = self.joint_formula = True
@@ -223,10 +225,6 @@ cdef class Attend(Operator):
         a.workspace, a.workers = free, (c.workspace + c.workspace_bytes - free) // slot_bytes(a.dtype, False)
         return kernels.attention(&a)
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        cdef uint64_t mask = 8 if c.n_in == 4 else 0
-        return kept(wanted) | mask
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """First delta, which no longer needs y; then dq, dk and dv together; then dmask, from the same blocks."""
         cdef bint derived = b.want[0] or b.want[1] or b.n_in == 4 and b.want[3]
@@ -249,12 +247,11 @@ cdef class Attend(Operator):
         nbytes += workers_for(&a) * slot_bytes(a.dtype, True)
         if b.want[0] or b.want[1] or b.want[2]:
             s = add_stage(b, 7)
-            s.saved, s.workspace_bytes = kept((b.want[0] != 0) | (b.want[2] != 0) << 2 | (b.want[1] != 0) << 1), nbytes
-            s.saved = s.saved & ~output_bit(0) | (8 if b.n_in == 4 else 0)
+            s.saved, s.workspace_bytes = s.saved & ~output_bit(0), nbytes
             s.gradients |= reads_temporary(0) if derived else 0
         if of_mask:
             s = add_stage(b, 8)
-            s.saved, s.workspace_bytes = kept(8) & ~output_bit(0) | 8, nbytes
+            s.saved, s.workspace_bytes = s.saved & ~output_bit(0), nbytes
             s.gradients |= reads_temporary(0)
         return 0
 
@@ -340,12 +337,6 @@ cdef class AttentionWithDropout(Attend):
 
     def __cinit__(self):
         self.name, self.mode_dependent = "attention_with_dropout", True
-
-
-cdef uint64_t kept(uint64_t wanted) noexcept nogil:
-    """What the gradients of these inputs need, without the mask."""
-    if wanted & ~<uint64_t>4: return 7 | output_bit(0) | output_bit(1)
-    return 3 | output_bit(1) if wanted else 0
 
 
 cdef Array saved_first(const BackwardCall* b, int source, LocalLayout* l) noexcept nogil:

@@ -86,7 +86,8 @@ cdef int check_channels(str name, const Call* c, int first) except -1 nogil:
 cdef class ChannelNorm(Operator):
     """The base of normalizations of x (n, channels, ...). The last inputs, from `first` on, are an optional weight, and
     then an optional bias, for each channel. Output 1 has statistics, which backward keeps."""
-    operands = "x weight? bias?"
+    operands, hidden = "x weight? bias?", "statistics"
+    reads = {"x": "x weight statistics", "weight": "x statistics"}
     cdef int first          # the input that is the weight
 
     def __cinit__(self):
@@ -103,14 +104,6 @@ cdef class ChannelNorm(Operator):
         if c.n_in > self.first: job.w = dense(&c.x[self.first], workspace)
         if c.n_in > self.first + 1: job.b = dense(&c.x[self.first + 1], workspace)
 
-    cdef uint64_t needs(self, int n_in, uint64_t wanted) noexcept nogil:
-        """What backward needs for the gradients that are wanted."""
-        cdef uint64_t mask = 1 | output_bit(1) if wanted & (1 | input_bit(self.first)) else 0
-        return mask | input_bit(self.first) if wanted & 1 and n_in > self.first else mask
-
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return self.needs(c.n_in, wanted)
-
     cdef size_t sums(self, BackwardCall* b) noexcept nogil:
         """Bytes of workspace for sums."""
         return 0
@@ -123,7 +116,7 @@ cdef class ChannelNorm(Operator):
         for i in range(b.n_in):
             if b.want[i]: wanted |= input_bit(i)
         s = add_stage(b, wanted)
-        s.saved, s.gradients = self.needs(b.n_in, wanted), 1
+        s.gradients = 1
         s.workspace_bytes = capacity(&b.g[0]) + self.sums(b)
         if s.saved & 1:
             a = saved(b, 0)
@@ -269,7 +262,7 @@ cdef class BatchNorm(ChannelNorm):
 
     The means and the variance are those of a channel in the batch. Output 1, which batch_norm uses and does not return,
     has the mean and the unbiased variance of each channel. Backward keeps it, x and, for dx, weight."""
-    outputs = "y statistics"
+    outputs, hidden = "y statistics", ""
     row, no_gradient = "batch_norm_with_statistics", "running_mean running_var"
     functions = {"batch_norm": "x running_mean? running_var? weight? bias?"}
 
@@ -336,6 +329,7 @@ cdef class BatchNormPredict(ChannelNorm):
     batch_norm in predict mode. Backward keeps the running means and the rates (copies, in a hidden output), for dweight
     x and for dx weight."""
     operands = "x running_mean running_var weight? bias?"
+    reads = {"x": "weight statistics", "weight": "x statistics"}
     no_gradient = "running_mean running_var"
 
     def __cinit__(self):
@@ -367,11 +361,6 @@ cdef class BatchNormPredict(ChannelNorm):
         kernels.running_stats(&job, dense(&c.x[1], &workspace), dense(&c.x[2], &workspace))
         if c.y[0].layout.size: kernels.batch_norm(&job)
         return 0
-
-    cdef uint64_t needs(self, int n_in, uint64_t wanted) noexcept nogil:
-        cdef uint64_t mask = 0
-        if wanted & 1: mask |= output_bit(1) | (input_bit(3) if n_in > 3 else 0)
-        return mask | 1 | output_bit(1) if wanted & input_bit(3) else mask
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return batch_backward(self, b, stage, False)

@@ -190,6 +190,13 @@ cdef inline int scale_input(Form a) noexcept nogil:
     return 3 if a.offsets else 2
 
 
+cdef inline uint64_t read_for(Form a, int i) noexcept nogil:
+    """What the gradient of the weight (1), or of per_sample_weights, reads."""
+    cdef uint64_t mask = output_bit(1) | (input_bit(2) if a.offsets and a.kind != MAX else 0)
+    if i != 1: return mask | 2
+    return mask | (input_bit(scale_input(a)) if a.weighted else 0)
+
+
 cdef void describe(Bags* s, Form a, const Array* offsets, const Layout* index, const Layout* table,
                    int dtype) noexcept nogil:
     """Fill in what forward and backward have in common. A bag has as many indices as the last dimension of `index`, if
@@ -285,29 +292,22 @@ cdef class EmbeddingBag(Operator):
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef Form a = (<Bagged>c.attributes).form
-        cdef uint64_t mask = output_bit(1)
-        if a.offsets and a.kind != MAX: mask |= input_bit(2)
-        if a.weighted and wanted & 2: mask |= input_bit(scale_input(a))
-        if a.weighted and wanted & ~<uint64_t>2: mask |= 2
-        return mask
+        return (read_for(a, 1) if wanted & 2 else 0) | (read_for(a, scale_input(a)) if wanted & ~<uint64_t>2 else 0)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Form a = (<Bagged>b.attributes).form
-        cdef uint64_t places = output_bit(1) | (input_bit(2) if a.offsets and a.kind != MAX else 0)
         cdef int k = scale_input(a)
         cdef Stage* s
         if a.sparse and b.want[1]: return 0                 # the formula makes a GradientSlice
         if a.weighted and b.want[k]:
             s = add_stage(b, input_bit(k))
-            s.saved, s.gradients = places | 2, 1
+            s.saved, s.gradients = read_for(a, k), 1
             s.workspace_bytes = copied_bytes(b.g[0].layout, b.dtype) + copied_bytes(saved(b, 1).layout, b.dtype)
         if b.want[1]:
             s = add_stage(b, 2)
-            s.saved, s.gradients, s.writes = places, 1, ADDING
+            s.saved, s.gradients, s.writes = read_for(a, 1), 1, ADDING
             s.workspace_bytes = copied_bytes(b.g[0].layout, b.dtype)
-            if a.weighted:
-                s.saved |= input_bit(k)
-                s.workspace_bytes += copied_bytes(saved(b, k).layout, b.dtype)
+            if a.weighted: s.workspace_bytes += copied_bytes(saved(b, k).layout, b.dtype)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:

@@ -148,7 +148,7 @@ cdef class BceWithLogits(Operator):
 
     Backward keeps x and, for dx, t. If all targets are 0 or 1 and need no gradient, a bit for each replaces t (a hidden
     output). Keeping sigmoid(x) - t would suffice for dx, but the derivative of dx needs sigmoid(x) itself."""
-    operands = "x targets"
+    operands, reads = "x targets", {"x": "x targets", "targets": "x"}
 
     def __cinit__(self):
         self.name = "bce_with_logits"
@@ -179,14 +179,14 @@ cdef class BceWithLogits(Operator):
         return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return 1 | output_bit(1) if c.hidden else 3 if wanted & 1 else 1
+        return 1 | output_bit(1) if c.hidden else Operator.keeps(self, c, wanted)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s
-        if b.want[1]: add_stage(b, 2).saved = 1
+        if b.want[1]: add_stage(b, 2)
         if b.want[0]:
             s = over_kept_input(b)
-            s.saved |= output_bit(1) if is_saved(b, CODE) else 2
+            s.saved = 1 | output_bit(1) if is_saved(b, CODE) else self.saved_for[0]
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:

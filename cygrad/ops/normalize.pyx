@@ -8,7 +8,7 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, output_bit, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.backward.formula cimport Context
@@ -63,6 +63,7 @@ cdef class RowNorm(Operator):
     row.
 
     Backward keeps x, the rate of each row (a hidden output) and, for dx, weight."""
+    hidden, reads = "rates", {"x": "x weight rates", "weight": "x rates"}
     cdef bint centred
 
     def __cinit__(self):
@@ -101,15 +102,11 @@ cdef class RowNorm(Operator):
                          c.y[1].data if c.hidden else NULL, c.y[0].data)
         return 0
 
-    cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
-        return kept(c.n_in, wanted)
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """One stage: the pass that computes dx also sums dweight and dbias."""
         cdef Stage* s = add_stage(b, <uint64_t>7 >> (3 - b.n_in))
         cdef bint to_sum = b.n_in > 1 and b.want[1] or b.n_in > 2 and b.want[2]
         cdef Array x, w
-        s.saved = kept(b.n_in, b.want[0] | (b.want[1] << 1 if b.n_in > 1 else 0))
         if s.saved == 0: return 0                   # only dbias
         x = saved(b, 0)
         s.workspace_bytes = capacity(&b.g[0]) + capacity(&x) + 64
@@ -161,12 +158,6 @@ cdef class RowNorm(Operator):
         if (<Context>c).b.node.n_in > 1: g = g * c.input(1)
         g = g - mean(g, axes, True) if self.centred else g
         return rate * (g - z * mean(g * z, axes, True))
-
-
-cdef uint64_t kept(int n_in, uint64_t wanted) noexcept nogil:
-    """What backward needs if input 1 is a weight: x, output 1 and, for dx, the weight; nothing for a bias alone."""
-    if wanted & 1: return 1 | output_bit(1) | (2 if n_in > 1 else 0)
-    return 1 | output_bit(1) if wanted & 2 else 0
 
 
 cdef int refuse_weight(str name, const Call* c) except -1:
