@@ -23,6 +23,7 @@ with bundles.alone:
     from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
     from cygrad.core.dtypes import get_default_dtype, set_default_dtype
     from cygrad.core.interop.dlpack import from_dlpack
+    from cygrad.core.late_bound import bind as _bind
     from cygrad.core.graph.gradient_slice import GradientSlice, ensure_dense
     from cygrad.core.graph.tensor import Tensor
     from cygrad.kernels.threads import get_num_threads, set_num_threads
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 array, as_tensor, from_numpy = tensor, asarray, asarray     # the names in NumPy, MXNet and PyTorch
 ravel = flatten                                             # NumPy's name
 nd = _sys.modules[__name__]                                 # MXNet's name for the namespace
+_bind(namespace=nd)                                         # for messages that name public functions
 
 bool = _np.dtype("bool")
 int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))

@@ -78,7 +78,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
     "plan": "profile",
     "Operator.as_call": "tuple[Sequence[int] | None, Any]", "Operator.kept": "tuple[list[int], list[int]]",
-    **dict.fromkeys(("Operator.as_row", "Solver.as_row"), "tuple[str, dict[str, Any]]"),
+    **dict.fromkeys(("Operator.as_row", "LinearSolver.as_row"), "tuple[str, dict[str, Any]]"),
     **{f"Operator.{name}": "str" for name in ("operands", "outputs", "row")}, "Operator.functions": "dict[str, str]",
     "ensure_dense": "Tensor | None", "GradientSlice.to_dense": "Tensor",
     **{f"GradientSlice.{name}": "GradientSlice" for name in "deduplicate copy".split()},

@@ -29,7 +29,7 @@ from cygrad.core.errors import GraphFreedError, InplaceError
 
 cdef enum:
     ELSEWHERE = 0x7F        # Slot.source of a tensor that is neither an input nor an output
-    MAX_TENSORS = 100       # of inputs, outputs and saved tensors each, so that their numbers fit in Slot.source
+    MAX_TENSORS = 100       # most inputs, outputs and saved tensors each: their numbers fit in Slot.source
 
 
 @cython.binding(False)

@@ -7,8 +7,8 @@ from cygrad.core.interop.numpy cimport share_memory
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_of, give_extras
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows, empty_slice, put_rows
 from cygrad.core.graph.tensor cimport (
-    ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, ensure_tensor, is_result,
-    is_tracked, node_of, put_grad, show,
+    ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, ensure_tensor, gc_track, is_result,
+    is_tracked, node_of, put_grad,
 )
 from cygrad.core.store.buffer cimport EXTERNAL, MAX_ROLES, OTHER, READONLY
 from cygrad.core.thread_state cimport flags
@@ -103,7 +103,7 @@ cdef int set_leaf(Tensor x, int req) except -1:
                          f"which is the maximum; make a copy()")
     if made:
         leaf = new_leaf(x)
-        show(x)
+        gc_track(x)
         x._node = leaf
         x._output_nr = 0
     if has_own_role(x, leaf, made):

@@ -10,6 +10,7 @@ import inspect
 import sys
 
 from cygrad.core.errors import described
+from cygrad.core.late_bound import namespace
 
 # A keyword of another library: cygrad's names for it. The one that the function takes is the replacement.
 KEYWORDS = {
@@ -119,7 +120,7 @@ def attributes(owner, sentences):
 def public(function, keyword):
     """The parameters of the public function or method of this name, or []. The name of a compiled method begins with _.
     Of several, such as norm of cygrad and of cygrad.linalg, the first that does not have the keyword."""
-    cygrad = sys.modules.get("cygrad")
+    cygrad = namespace()
     places = [getattr(cygrad, name, None) for name in ("autograd", "memory", "random", "testing", "linalg")]
     places = [cygrad, *places, getattr(cygrad, "Tensor", None)]
     for place in reversed(places) if function.startswith("_") else places:
@@ -140,7 +141,7 @@ def of_numpy(name):
 def counterpart(name):
     """cygrad's name of a function of NumPy, or None."""
     name = NUMPY.get(name, name)
-    place = sys.modules.get("cygrad")
+    place = namespace()
     for part in name.split("."): place = getattr(place, part, None)
     return name if inspect.isroutine(place) and name not in OTHER else None
 

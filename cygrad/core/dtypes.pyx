@@ -11,7 +11,7 @@ from cygrad.core.errors import described
 DTYPES = tuple([np.dtype(dtype_name(number).decode()) for number in range(N_DTYPES)])
 cdef dict dtype_numbers = {d: number for number, d in enumerate(DTYPES)}
 cdef int default_float = FLOAT32
-cdef unsigned long long reads = 0                   # of the default dtype
+cdef unsigned long long reads = 0                   # counts reads of the default dtype
 cdef signed char promoted[N_DTYPES][N_DTYPES]       # the dtype to which two promote; -1 if there is none
 
 

@@ -116,7 +116,7 @@ cdef class Replacing:
     every moment. An exception removes it. A symbolic link stays, and what it points to is replaced; the permissions
     stay too."""
     cdef str name, who, target, temporary
-    cdef bytes path                 # of the temporary file, while there is one
+    cdef bytes path                 # path of the temporary file, while there is one
     cdef object file
 
     @cython.embedsignature.format("c")

@@ -1,4 +1,5 @@
-"""Functions and objects that the core uses and a higher module provides. This is the only way to call upwards.
+"""Functions and objects that the core uses and a higher module provides. This is the only way to call upwards, except
+for the observers that a memory profile sets while it is open (core/store/buffer, core/graph/slots).
 
 Each field is bound once, while cygrad is imported: a C function by assignment, Python objects by bind(). A tensor or an
 operator is an `object` here and a buffer is a `void*`, because this module lies below all of them."""
@@ -18,10 +19,11 @@ ctypedef int (*make_virtual_t)(void* buffer, size_t nbytes) except -1
 cdef class LateBound:
     # ops/__init__.py: the operators and functions of Tensor's own syntax
     cdef public dict operators          # all operators by name
-    cdef public frozenset names         # of all operators and public functions that are made of them
+    cdef public frozenset names         # names of all operators and public functions that are made of them
     cdef public object add, sub, mul, div, neg, abs, bitwise_and, bitwise_or, bitwise_xor, bitwise_not
     cdef public tuple comparisons       # in the order of Python's numbers for comparisons
     cdef public object matmul, pow, getitem, setitem, sum_to, locally_constant
+    cdef public object namespace        # cygrad itself: the public names, for messages
     cdef public object external_bytes   # core/store/external: the bytes of external memory that tensors share
     # core/interop: creating tensors from other data, printing them, reading them from Python
     cdef public object asarray, repr, truth, index, from_dlpack

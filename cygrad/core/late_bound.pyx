@@ -20,6 +20,11 @@ def bind(**fields):
     for name, value in fields.items(): setattr(late_bound, name, value)
 
 
+def namespace():
+    """cygrad itself, with its public names; None while it is imported."""
+    return late_bound.namespace
+
+
 def bind_methods(type cls, **attributes):
     """Add methods and properties to a compiled class."""
     for name, value in attributes.items():

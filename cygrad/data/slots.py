@@ -54,7 +54,7 @@ class Ring:
     def __init__(self) -> None:
         self.free: list[Slot] = []
         self.lent: list[Slot] = []                  # to the caller, the oldest first
-        self.lock = threading.Lock()                # (of `free`, which the thread that reads ahead uses too)
+        self.lock = threading.Lock()                # (guards `free`, which the thread that reads ahead uses too)
 
     def take(self) -> Slot:
         with self.lock: return self.free.pop() if self.free else Slot()

@@ -120,7 +120,7 @@ def main(model, epochs, batch_size, threads, seed, output, say=print):
         f"{epochs} epochs, seed {seed}, threads {cg.get_num_threads()}")
 
     rng = np.random.default_rng(seed)
-    cg.random.seed(seed)                    # of the weights and of dropout
+    cg.random.seed(seed)                    # draws the weights and dropout
     net = make()
     solver = cg.optim.Adam(net.parameters(), lr=LEARNING_RATE)
     losses = []

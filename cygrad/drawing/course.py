@@ -43,7 +43,7 @@ def plot(path, course, phases, peak, axis, thinned):
     axes.annotate(f"peak: {peak:,} bytes at " + (f"event {when:,}" if axis == "events" else f"{when:.4g} {short}"),
                   (when, peak / scale), (8 if side == "left" else -8, 5), textcoords="offset points", weight="bold",
                   ha=side)
-    label_end = -end                                # of the last label
+    label_end = -end                                # where the last label ends
     for name, first, last, begun, ended in phases:
         left, right = (first, last) if axis == "events" else (begun / long, ended / long)
         right = max(right, left + end / 400)

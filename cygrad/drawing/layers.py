@@ -3,7 +3,7 @@ several layers bends around the nodes between, and few edges cross."""
 
 from collections.abc import Sequence
 
-SWEEPS = 12                 # of the crossings and of the positions; more change little
+SWEEPS = 12                 # passes over crossings and positions; more change little
 LEAF = 1e-4                 # the weight of a leaf's wish
 
 

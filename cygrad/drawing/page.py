@@ -138,7 +138,7 @@ def picture(stacked, phases, axis, end, peak, at_peak):
 
     parts = [f'<svg class="course" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="live bytes by category over '
              f'{("memory events", "time")[axis]}">']
-    label_end = 0                                   # of the last label
+    label_end = 0                                   # where the last label ends
     for name, first, last, begun, ended in phases:
         left, right = (first, last) if axis == 0 else (begun, ended)
         right = max(right, left + end / 400)

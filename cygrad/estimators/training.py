@@ -69,7 +69,7 @@ class Training:
 
         self.owner, self.network, self.settings, self.generator = owner, network, settings, generator
         self.solver, self.compute = solver, compute
-        self.losses, self.held_out = [], []         # of each epoch
+        self.losses, self.held_out = [], []         # one an epoch
 
     def epoch(self, data):
         """Train on each row once. Returns the mean loss. The sizes of batches differ by one at most, because a last

@@ -33,9 +33,9 @@ class Member(NamedTuple):
     crc: int
     packed: int             # bytes in the archive
     nbytes: int             # and unpacked
-    offset: int             # of its local header
+    offset: int             # where its local header is
     raw: bytes              # its name in the directory
-    begin: int = 0          # of its bytes
+    begin: int = 0          # where its bytes begin
 
 
 def read_directory(file):

@@ -15,7 +15,7 @@ class Entry(NamedTuple):
 
     name: str
     kind: str               # the dtype, in the file's words
-    stored: np.dtype        # of the elements in the file; for bfloat16 it is uint16
+    stored: np.dtype        # dtype of the elements in the file; for bfloat16 it is uint16
     shape: tuple[int, ...]
     nbytes: int             # in the file
     place: Any              # for safetensors its offset, for npz its member and the offset in that
@@ -70,4 +70,4 @@ def check_bools(array, entry, at):
         raise ValueError(f"{at}: {described(entry.name)} is bool, so its bytes must be 0 or 1, got {largest}; {AGAIN}")
 
 
-NAMES = {str(dtype) for dtype in DTYPES}        # of the dtypes that cygrad has
+NAMES = {str(dtype) for dtype in DTYPES}        # names of the dtypes that cygrad has

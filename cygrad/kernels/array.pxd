@@ -43,7 +43,7 @@ cdef struct Layout:
     int ndim
     bint dense              # row-major without gaps: element i of the flattened array is at offset + i
     Py_ssize_t size         # elements
-    Py_ssize_t offset       # of the first element, from the start of the buffer
+    Py_ssize_t offset       # position of the first element in the buffer
     Py_ssize_t* shape       # ndim sizes, then ndim strides, in the same allocation
     Py_ssize_t* strides
 

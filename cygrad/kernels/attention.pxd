@@ -27,7 +27,7 @@ cdef struct Attention:
     Py_ssize_t group        # matrices of q for each of k and v
     Py_ssize_t queries, keys, width, value_width
     Matrices q, k, v, mask, y, g
-    int kind                # of the mask, a MaskKind
+    int kind                # the MaskKind
     bint causal
     double scale
     double p                # dropout

@@ -191,7 +191,7 @@ cdef Py_ssize_t places_(const Array* mask, Py_ssize_t max_places, place* places)
 
 cdef void set_(const place* places, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil:
     cdef Py_ssize_t i
-    cdef uint64_t at                                # (of a negative position a number that is too large)
+    cdef uint64_t at                                # (a negative position becomes a number that is too large)
     for i in range(k):
         at = <uint64_t>places[i]
         if at < <uint64_t>n: mask[at] = 1

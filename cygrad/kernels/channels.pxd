@@ -1,10 +1,10 @@
 cdef struct Channels:       # a normalization of x (n, channels, size) with a weight and a bias for each channel
     int dtype
-    bint training           # of batch_norm
+    bint training           # batch_norm trains
     Py_ssize_t n
     Py_ssize_t channels
     Py_ssize_t size
-    Py_ssize_t groups       # of group_norm
+    Py_ssize_t groups       # number of groups of group_norm
     double eps
     const char* x
     const char* w           # or NULL

@@ -26,7 +26,7 @@ from cygrad.kernels.tiles cimport each_item
 
 ctypedef void (*two_t)(char[::1], char[::1]) noexcept nogil
 
-cdef struct Sums:           # of one item if V is computed: m channels of X, n of Y
+cdef struct Sums:           # sums of one item if V is computed: m channels of X, n of Y
     const Conv* v
     const Tile* t
     Py_ssize_t m
@@ -38,7 +38,7 @@ cdef struct Sums:           # of one item if V is computed: m channels of X, n o
     char* total
 
 cdef enum:
-    POSITIONS = 512         # of one tile, at most
+    POSITIONS = 512         # most positions of a tile
     FEW = 96                # images are put together into a tile up to so many
     PACKED = 256 << 10      # bytes of packed images, if one channel fits
     CHANNELS = 128          # results of one item, at most

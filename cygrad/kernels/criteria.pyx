@@ -43,7 +43,7 @@ cdef struct Job:
     uint8_t* codes
     bint streams
     Py_ssize_t part
-    double* totals          # of each part
+    double* totals          # the total of each part
     bint bad
 
 

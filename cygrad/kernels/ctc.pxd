@@ -5,7 +5,7 @@ cdef struct Ctc:                # the job of ctc_loss
     Py_ssize_t steps            # log_probs is (steps, samples, classes)
     Py_ssize_t samples
     Py_ssize_t classes
-    Py_ssize_t longest          # of the targets
+    Py_ssize_t longest          # length of the longest target
     const char* x               # log_probs
     const int64_t* input_lengths
     const int64_t* target_lengths
@@ -13,8 +13,8 @@ cdef struct Ctc:                # the job of ctc_loss
     const int64_t* targets
     Py_ssize_t n_targets
     int64_t blank
-    char* loss                  # of each sample; NULL: gradients are wanted
-    const char* g               # of each sample
+    char* loss                  # one a sample; NULL: gradients are wanted
+    const char* g               # one a sample
     char* dx
     bint zero_infinity
     Py_ssize_t part             # samples of a part, which one thread processes

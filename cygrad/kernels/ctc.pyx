@@ -24,8 +24,8 @@ cdef enum:
 
 cdef struct Sample:
     Py_ssize_t number
-    Py_ssize_t steps        # of the input
-    Py_ssize_t length       # of the target
+    Py_ssize_t steps        # number of steps of the input
+    Py_ssize_t length       # length of the target
     const int64_t* labels
 
 

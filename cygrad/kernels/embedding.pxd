@@ -6,13 +6,13 @@ cdef enum BagMode:
     SUM, MEAN, MAX
 
 cdef struct Bags:           # the arguments of the kernels; matrices are dense, with a row for each index or bag
-    int dtype               # of the matrices
+    int dtype               # dtype of the matrices
     int place_dtype
     BagMode mode
     Py_ssize_t n            # indices
     Py_ssize_t bags
     Py_ssize_t width        # indices in each bag; -1: bag b begins at offsets[b]
-    Py_ssize_t rows         # of the weight
+    Py_ssize_t rows         # number of rows of the weight
     Py_ssize_t row          # elements of a row
     int64_t padding         # the index that counts as none, or -1
     const int64_t* offsets

@@ -8,14 +8,14 @@ cdef struct Entropy:            # the job of cross-entropy: x is (outer, classes
     Py_ssize_t classes
     Py_ssize_t inner
     const char* x
-    const int64_t* labels       # of each row; NULL: there are probabilities
+    const int64_t* labels       # one a row; NULL: there are probabilities
     const char* target          # probabilities of the shape of x; NULL: there are labels
-    const char* weight          # of each class; NULL: 1
+    const char* weight          # one a class; NULL: 1
     int64_t ignored             # the label of rows that have no loss
     double smoothing
-    char* loss                  # of each row
+    char* loss                  # one a row
     char* logs                  # log sum e^(x - max) of each row: forward writes it, backward reads it
-    const char* g               # of each row: g[row * g_step] * scale
+    const char* g               # one a row: g[row * g_step] * scale
     Py_ssize_t g_step
     double scale
     char* dx                    # it may be x; NULL: not wanted

@@ -9,7 +9,7 @@ ctypedef void (*across_d)(const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, con
 cdef struct Fold:
     double start            # the result for no elements
     bint adds               # the results of groups of rows may be added
-    int cost                # of an element, in quarters of an addition
+    int cost                # cost of an element, in quarters of an addition
     along_f along_f32
     along_d along_f64
     across_f across_f32

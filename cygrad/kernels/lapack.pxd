@@ -26,7 +26,7 @@ cdef orglq_t orglq_[2]
 cdef gesdd_t gesdd_[2]
 cdef syevd_t syevd_[2]
 cdef trsm_t trsm_[2]
-cdef trsm_t trmm_[2]        # (of the same parameters)
+cdef trsm_t trmm_[2]        # (with the same parameters)
 cdef gemm_t gemm_[2]
 
 cdef struct Task:           # one decomposition of each matrix of a batch

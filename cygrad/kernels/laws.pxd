@@ -6,15 +6,15 @@ cdef enum:
     MAX_PARAMETERS = 4
 
 cdef enum Form:             # the parameters are p[0], p[1], ...
-    EXPONENTIAL             # of mean p0
+    EXPONENTIAL             # mean p0
     GUMBEL                  # p0 + p1 g, where g has the distribution function e^(-e^-x)
-    GAMMA                   # of shape p0 and scale p1
-    POISSON                 # of mean p0; int64
-    TRUNCATED               # of the normal distribution of mean p2 and standard deviation p3, between p0 and p1
+    GAMMA                   # shape p0 and scale p1
+    POISSON                 # mean p0; int64
+    TRUNCATED               # normal distribution with mean p2 and standard deviation p3, between p0 and p1
 
 cdef struct Draws:
     Form form
-    int dtype               # of the results
+    int dtype               # dtype of the results
     uint64_t key
     uint64_t counter
     Py_ssize_t n            # number of results

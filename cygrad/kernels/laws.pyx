@@ -17,7 +17,7 @@ from cygrad.kernels.threads cimport parallel_for, threads_for
 
 cdef enum:
     CHUNK = 128             # elements of a task: an even number
-    COST = 8                # of an element, in elements of cost 1
+    COST = 8                # cost of an element, in elements of cost 1
     FEW = 10                # the least mean of a Poisson distribution that is sampled by transformed rejection
 
 cdef double MAX_RATE = 4611686018427387904.0        # 2^62

@@ -55,7 +55,7 @@ cdef struct Totals:
     const Array* x
     const Array* y
     Py_ssize_t part
-    double* totals          # of each part
+    double* totals          # the total of each part
 
 
 cdef double total_of(const Loop* loop, const Array* x, const Array* y) noexcept nogil:

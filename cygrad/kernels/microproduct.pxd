@@ -6,8 +6,8 @@ cdef extern from "cygrad/microproduct.h" nogil:
     ctypedef struct Lines "cg_lines":   # rows of numbers of which dots are computed
         Py_ssize_t rows
         Py_ssize_t n        # in a row
-        Py_ssize_t pitch    # of the rows of A: n, rounded up to whole vectors, with zeros at the end
-        const int* starts   # of the rows of B
+        Py_ssize_t pitch    # distance of rows of A: n, rounded up to whole vectors, with zeros at the end
+        const int* starts   # where the rows of B start
 
 # Packs the terms of units first to last - 1 of a product into `to`, as the steps of the product describe.
 ctypedef void (*pack_t)(const void* context, Py_ssize_t first, Py_ssize_t last, char* to) noexcept nogil
@@ -16,13 +16,13 @@ cdef struct Product:        # C (m, n) = A B, where B is packed in pieces
     int dtype
     Py_ssize_t m
     Py_ssize_t n
-    Py_ssize_t units        # of the sum, such as channels
-    Py_ssize_t terms        # of each unit
+    Py_ssize_t units        # number of units of the sum, such as channels
+    Py_ssize_t terms        # number of terms of a unit
     Py_ssize_t block        # units of a piece
     pack_t pack             # NULL if `b` has all of B
-    const void* context     # of pack()
+    const void* context     # argument of pack()
     char* b                 # a piece
-    const Step* steps       # of the terms of a piece
+    const Step* steps       # steps between the terms of a piece
     const char* a
     Py_ssize_t ai           # elements from a row of A to the next
     Py_ssize_t a_unit       # ... and from a unit to the next

@@ -1,4 +1,4 @@
-cdef struct Factors:        # of the product C (m, n) = A B, where B is (k, n)
+cdef struct Factors:        # factors of C (m, n) = A B, where B is (k, n)
     int dtype
     Py_ssize_t n
     Py_ssize_t k

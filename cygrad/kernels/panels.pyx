@@ -15,7 +15,7 @@ cdef enum:
     TERMS = 128                     # rows of a panel, at most: with AVX-512 24 KB of the 32 or 48 of an L1 cache
     COLUMNS = 3                     # vectors in a row of a panel, at most: CG_COLUMNS
     PIECE = TERMS * COLUMNS * 64    # bytes of a panel, of the largest vectors
-    ROWS = 512                      # of a part, at most: their terms of A for a panel stay in an L2 cache
+    ROWS = 512                      # most rows of a part: their terms of A for a panel stay in an L2 cache
     EDGE = 16                       # rows that are stored at a time if C does not end with a whole vector
 
 cdef struct Cut:                    # how B is cut into panels

@@ -15,7 +15,7 @@ cdef struct Planes:         # images of any strides, in elements
     char* data
     Py_ssize_t image
     Py_ssize_t channel
-    Py_ssize_t at[3]        # of the three spatial dimensions
+    Py_ssize_t at[3]        # position in the three spatial dimensions
 
 cdef struct Conv:
     Role role               # which of the three is computed
@@ -45,9 +45,9 @@ cdef struct Conv:
     Py_ssize_t results      # channels of Y, or of X if X is computed
     Py_ssize_t source[3]    # sizes of the images that are packed,
     Py_ssize_t target[3]    # and of X or Y, whichever is computed,
-    Py_ssize_t square[3]    # of which a position has so many elements
+    Py_ssize_t square[3]    # number of elements of a position
     Py_ssize_t grid[4]      # images, and positions along each dimension,
-    Py_ssize_t part[4]      # of which so many are in one tile,
+    Py_ssize_t part[4]      # number of them in one tile,
     Py_ssize_t cuts[4]      # and the tiles along each
     Py_ssize_t tiles
     Py_ssize_t step[3]      # elements of the packed images from a position to the next
@@ -72,7 +72,7 @@ cdef struct Tile:           # images and positions along each dimension
     Py_ssize_t packed[4]    # the same with the elements around them
     Py_ssize_t plane        # their product: packed elements of a class
     Py_ssize_t channel      # packed elements of a channel
-    Py_ssize_t columns      # of the product
+    Py_ssize_t columns      # columns of the product
 
 cdef struct Window:         # the context of pack_planes
     const Conv* v

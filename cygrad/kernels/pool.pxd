@@ -5,8 +5,8 @@ cdef struct Pool:
     int dtype
     Py_ssize_t n            # images
     Py_ssize_t channels
-    Py_ssize_t size[3]      # of X
-    Py_ssize_t out[3]       # of Y
+    Py_ssize_t size[3]      # sizes of X
+    Py_ssize_t out[3]       # sizes of Y
     Py_ssize_t kernel[3]    # adaptive: the size of the largest window
     Py_ssize_t stride[3]
     Py_ssize_t low[3]

@@ -17,7 +17,7 @@ cdef struct Recurrence:     # one layer in one direction over a whole sequence
     const char* b_ih
     const char* b_hh
     const char* h0
-    const char* c0          # of an LSTM
+    const char* c0          # an LSTM has it
     char* y                 # (steps, batch, hidden)
     char* h                 # (batch, hidden): the running state and, in the end, the last one
     char* c

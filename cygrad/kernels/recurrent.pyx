@@ -116,7 +116,7 @@ cdef void plain_step(int kind, const real* z, const real* bias, real* h, real* y
 cdef inline void state_product(const Factors* w, Py_ssize_t m) noexcept nogil:
     """m rows of a product with w_hh, packed or not."""
     cdef bint t = w.b_column != 1
-    cdef Py_ssize_t ldb = w.b_column if t else max(w.b_term, w.n)           # of a single row, b_term is anything
+    cdef Py_ssize_t ldb = w.b_column if t else max(w.b_term, w.n)           # a single row has any b_term
     if w.packed != NULL: multiply_rows(w, m)
     else: product(w.dtype, False, t, m, w.n, w.k, w.a, w.a_row, w.b, ldb, w.adds, w.c, w.ldc)
 
@@ -124,10 +124,10 @@ cdef inline void state_product(const Factors* w, Py_ssize_t m) noexcept nogil:
 cdef struct Steps:          # steps `start` to `stop` - 1 of a recurrence, of which `gates` are in memory
     Recurrence* r
     Py_ssize_t start, stop
-    char* gates             # of step `start`
+    char* gates             # the gates at step `start`
     char* bias              # the sum of both; for the new value of a GRU only that of x
-    char* products          # of the state of a GRU
-    Factors w               # of the product of the state
+    char* products          # a GRU's products with its state
+    Factors w               # factors of the product with the state
 
 
 cdef void run_steps(const Steps* s, Py_ssize_t b0, Py_ssize_t b1, real* bias) noexcept nogil:
@@ -286,15 +286,15 @@ cdef inline const real* before_of(const Recurrence* r, const real* states, const
 
 cdef struct Back:
     Recurrence* r
-    Factors w               # of the product of dz
-    Factors w2              # of the product for the new value of a GRU
+    Factors w               # factors of the product with dz
+    Factors w2              # factors of the product for the new value of a GRU
 
 
 cdef void run_back(const Back* s, Py_ssize_t b0, Py_ssize_t b1, real* dh) noexcept nogil:
     """All steps of sequences b0 to b1 - 1, the last one first. `dh` is the workspace."""
     cdef const Recurrence* r = s.r
     cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, m = b1 - b0, turn, t, b, j, at
-    cdef real* dnext = dh + r.batch * n             # of the state before
+    cdef real* dnext = dh + r.batch * n             # the gradient of the state before
     cdef real* dc = dnext + r.batch * n
     cdef real* dz
     cdef real* z

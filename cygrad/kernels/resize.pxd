@@ -11,8 +11,8 @@ cdef struct Resize:         # Y is X, resized
     int dtype
     Py_ssize_t n            # images
     Py_ssize_t channels
-    Py_ssize_t size[3]      # of X
-    Py_ssize_t out[3]       # of Y
+    Py_ssize_t size[3]      # sizes of X
+    Py_ssize_t out[3]       # sizes of Y
     double scale[3]         # elements of X for one of Y
     Planes x
     Planes y

@@ -15,9 +15,9 @@ cdef struct Rows:               # the job that threads share
     const char* x
     const char* y
     char* z
-    const char* g               # of logsumexp, as is g_step
+    const char* g               # logsumexp has it, and g_step
     Py_ssize_t g_step
-    Py_ssize_t inner            # of (outer, n, inner)
+    Py_ssize_t inner            # the last of (outer, n, inner)
     Py_ssize_t tile             # columns of a tile
 
 cdef enum:

@@ -20,7 +20,7 @@ cdef Py_ssize_t svd_work(int dtype, Py_ssize_t m, Py_ssize_t n, bint vectors, bi
     cdef Task t
     cdef char job = b'N' if not vectors else b'A' if full else b'S'
     cdef int k = <int>min(m, n), ldu = <int>max(n, 1), ldvt = <int>max(m if full else k, 1), query = -1, info = 0
-    cdef double room = 0                            # (of float32, the lower half)
+    cdef double room = 0                            # (float32 uses the lower half)
     begin_task(&t, dtype, m, n)
     if k == 0: return 0
     need()
@@ -78,7 +78,7 @@ cdef struct Factors:        # u s vh in workspace
     char* u
     char* s
     char* vh
-    char* room              # of svd_room(), free afterwards
+    char* room              # from svd_room(), free afterwards
     char* more              # the rest
 
 

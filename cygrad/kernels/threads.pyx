@@ -24,7 +24,7 @@ cdef enum:
     GAP = 1_000_000             # ns between jobs after which the other threads are kept off this CPU, which takes 6 us
 
 cdef struct Waits:
-    long long length            # of a wait that has not made work serial, in ns; 0: there was none
+    long long length            # ns that a wait took which has not made work serial; 0: there was none
     long long end
     long long serial_until      # the time until which work is serial
 

@@ -5,8 +5,8 @@ from cygrad.kernels.by_dtype cimport Kernels
 from cygrad.kernels.grouping cimport Groups
 
 cdef enum:
-    MAX_STATES = 3          # of one parameter
-    MAX_COEFFICIENTS = 14   # of one rule, these two included:
+    MAX_STATES = 3          # largest number of states of a parameter
+    MAX_COEFFICIENTS = 14   # largest number of coefficients of a rule, these two included:
     LOCAL = 12              # the rate of a rule with norms, which run() computes
     L2 = 13                 # g stands for g + L2 w, except in rules with a decay of their own
 

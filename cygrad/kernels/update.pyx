@@ -191,7 +191,7 @@ cdef void update_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
 # ---- norms -----------------------------------------------------------------------------------------------------------
 
 cdef enum:
-    MAX_BLOCKS = 512        # of one array; their sums are on the stack
+    MAX_BLOCKS = 512        # most blocks of an array; their sums are on the stack
 
 cdef struct Blocks:         # the first pass of `update`, or, where that is NULL, the sum of squares of x
     Update* update

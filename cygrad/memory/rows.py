@@ -76,7 +76,7 @@ class Piece(NamedTuple):
     buffers: int
     shape: tuple | None     # (sizes, dtype)
     reasons: list
-    stack: tuple            # of (file, line, function)
+    stack: tuple            # a tuple of (file, line, function)
     time: int               # when it was allocated, in the log's ticks; -1: before the log
     layer: str              # the path of the layer of cygrad.nn
 

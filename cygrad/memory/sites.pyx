@@ -55,7 +55,7 @@ cdef enum:                  # the role of a site: bits
 cdef struct Child:          # an edge of the tree of frames
     void* at                # the instruction, in its code object; NULL: none
     uint32_t parent
-    uint32_t number         # of the frame; for a frame of the package, which reports omit, that of its parent
+    uint32_t number         # number of the frame; for a frame of the package, which reports omit, that of its parent
 
 cdef struct Level:          # a frame of the previous stack, from the outermost on
     void* at
@@ -87,7 +87,7 @@ cdef dict shape_numbers = {}        # (sizes, dtype) -> index into `shapes`
 cdef Child* children = NULL
 cdef size_t places = 0, taken = 0   # the capacity of `children`, a power of two, and how many are in use
 cdef Level last[DEEPEST]    # the previous stack
-cdef int depth = 0          # of `last`
+cdef int depth = 0          # depth of `last`
 cdef bint cut = False       # whether the previous stack had more frames
 cdef KnownSite recent[RECENT]
 cdef KnownShape recent_shapes[RECENT]

@@ -39,14 +39,14 @@ class Blobs:
         self._outputs: tuple[Blob, ...] | None = None
         self._training: bool | None = None
         self._edits = 0
-        self._used: tuple[int, Use] | None = None   # of these edits
+        self._used: tuple[int, Use] | None = None   # (edits, what follows from the list then)
         self._given: set[str] = set()               # blobs whose names were given, not made
         self._passes: tuple[Pass, ...] = ()
         self._gradients: dict[str, Blob | GradientSlice] | None = None
         self._bindings: dict[str, Tensor] = {}      # blobs that stand for tensors from outside
         self._variables: set[str] = set()           # those that were variables at the capture
         self._objects: dict[str, Any] = {}          # solvers and generators that operators name
-        self._turn: Lock = {}                       # of a run
+        self._turn: Lock = {}                       # the lock of a run
         self._arguments: tuple[Blob, ...] = ()      # the inputs of a captured function
         self._shared: frozenset[str] | None = None  # (blobs that are kept although others may share memory)
         self.shapes = {}

@@ -90,7 +90,7 @@ def deduplicate(inputs: list[Any], arguments: Any, objects: Any) -> Any:
 
 
 def zero_grad(inputs: list[Any], arguments: Any, objects: Any) -> Any:
-    if "solver" in arguments: named(objects, arguments["solver"]).zero_grad()       # of the parameters it has now
+    if "solver" in arguments: named(objects, arguments["solver"]).zero_grad()       # its parameters are those of now
     for x in () if "solver" in arguments else inputs:
         if arguments.get("to") == "none": x.grad = None
         elif arguments.get("to") == "removed": remove_grad(x)

@@ -111,7 +111,7 @@ class Reader:
         self.arrays: dict[Elements, KnownBlob] = {}
         self.keys: dict[int, set[Key]] = {}         # the arrays in each buffer, by its address
         self.gradients: set[Elements] = set()       # that backward passes have left in .grad
-        self.refused: dict[Elements, str] = {}      # of which no blob is known, and why
+        self.refused: dict[Elements, str] = {}      # arrays without a known blob, and why
         self.current: dict[str, Elements] = {}      # the gradient of each variable
         self.generators = {id(call[2]): call[1] for call in calls if call[0] == "draw"}
         self.records = any(call[0] in ("backward", "grad") or call[0] == "operator" and call[6] for call in calls)

@@ -20,7 +20,7 @@ PLAIN = re.compile(r"[^\s,()='\"#]+")   # a name that is printed without quotes
 PYTHON = "python"           # the type of operators that call Python functions
 STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient", "ensure_dense"
 ALIASES = {"StopGradient": STOP, "ZeroGradient": ZERO, "NegateGradient": NEGATE, "EnsureDense": DENSE}
-FIELDS = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function", "of"     # of an Operator
+FIELDS = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function", "of"   # an Operator has them
 
 Functions = tuple[Callable[..., Any], Callable[..., Any] | None]
 
@@ -139,7 +139,7 @@ class Operator:
     is_gradient: bool
     function: Functions | None
     of: "Operator | None"
-    begins: Any                     # of the first operator of get_backward_pass: (heads, number of operators), or None
+    begins: Any                     # in the first operator of a pass: (heads, number of operators); else None
 
     def __init__(self, type: str, inputs: str | Iterable[str | None] = (), outputs: str | Iterable[str] = (),
                  arguments: Mapping[str, Any] | None = None, name: str = "", is_gradient: bool = False,

@@ -181,7 +181,7 @@ class Sheet:
         tall = [0.0] * count                        # the height of the boxes of each layer
         for b in self.boxes: tall[b.node.layer] = max(tall[b.node.layer], b.height)
         top = float(MARGIN + HEAD)
-        self.tops: list[float] = []                 # of the layers
+        self.tops: list[float] = []                 # the upper ends of the layers
         for height in tall:
             self.tops.append(top)
             top += height + OVAL + SPACE

@@ -22,7 +22,7 @@ class Memory:
 
     def __init__(self, root: Version):
         self.root = root
-        self.places: dict[str, BlobPlace] = {}      # of the blobs that are views of it now
+        self.places: dict[str, BlobPlace] = {}      # blobs that are views of it now, and where
 
 
 class BlobPlace(NamedTuple):
@@ -56,7 +56,7 @@ class Versions:
         self.read: list[tuple[Version | None, ...]] = []        # by operator: the versions of its inputs
         self.written: list[tuple[Version, ...]] = []
         self.writes: dict[int, Write] = {}                      # the operators in place
-        self.places: dict[str, BlobPlace] = {}                      # of the blobs that share memory, or may
+        self.places: dict[str, BlobPlace] = {}                      # blobs that share memory, or may, and where
         self.unsure: set[Version] = set()                       # these may be equal to the versions before them
         for k, operator in enumerate(operators):
             self.inputs |= {name for name in operator.inputs if name is not None and name not in self.now}

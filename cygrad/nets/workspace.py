@@ -62,7 +62,7 @@ class Ready(NamedTuple):
     rewritten: list[tuple[Tensor, Tensor]]      # inputs that the net writes, and their new values
     blobs: list[tuple[str, Tensor]]
     others: frozenset[str]      # blobs that have no values after a run
-    changes: int                # of the blobs of the workspace
+    changes: int                # counts changes of the workspace's blobs
     keep: tuple[str, ...]       # what the caller of run() wanted beside the blobs that the net keeps
 
 
@@ -73,7 +73,7 @@ class ForwardRun(NamedTuple):
     edits: int
     program: Program
     values: Values
-    versions: list[tuple[str, Tensor, int, bytes | None]]       # of what the backward part may read from outside
+    versions: list[tuple[str, Tensor, int, bytes | None]]       # what the backward part may read from outside
     blobs: dict[str, Tensor | None]             # the inputs and the results of the forward part
     forgets: set[str]           # the blobs that only forward() keeps
 
@@ -96,7 +96,7 @@ class Workspace:
 
     def __init__(self) -> None:
         self._blobs: dict[str, Tensor] = {}
-        self._changes = 0                           # of _blobs
+        self._changes = 0                           # counts changes of _blobs
         self._own: set[str] = set()                 # blobs whose memory no other blob, net or program has
         self._made: dict[str, Program] = {}         # the programs in whose memory other blobs are
         self._programs: dict[Any, tuple[Any, list[Program] | None]] = {}

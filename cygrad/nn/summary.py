@@ -24,7 +24,7 @@ class SummaryRow(NamedTuple):
     path: str           # such as "encoder.0"; "" for the model
     layer: str          # the name of the class
     depth: int          # the number of calls that it is nested in
-    shape: Any          # of the result of its first call: a tuple, a list of them, None, or the name of another class
+    shape: Any          # its first result has it: a tuple, a list of them, None, or the name of another class
     calls: int
     parameters: int
     kept_bytes: int     # that its nodes keep for backward after the forward pass, in all calls

@@ -35,7 +35,7 @@ cdef class Code(Attributes):
     cdef readonly int code
     cdef readonly int bits
     cdef readonly tuple shape
-    cdef Layout* layout     # of this shape
+    cdef Layout* layout     # the layout of this shape
 
 cdef class Elementwise(Operator):
     cdef int n_in
@@ -70,8 +70,8 @@ cdef class Truth(Elementwise):
 
 
 cdef class View(Operator):
-    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil
-    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil
+    cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil
+    cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil
 
 cdef class Part(View):
     pass

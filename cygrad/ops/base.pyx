@@ -393,21 +393,22 @@ cdef int by_numpy(Operator op, Call* c) except -1:
 
 
 cdef class View(Operator):
-    """The base of operators whose output is a view of their input. `see` computes the layout of the output. `see_back`
-    computes that of the input's gradient, which is a view of the output's gradient. Both write to a LocalLayout."""
+    """The base of operators whose output is a view of their input. `view_layout` computes the layout of the output.
+    `grad_layout` computes that of the input's gradient, which is a view of the output's gradient. Both write to a
+    LocalLayout."""
 
     def __cinit__(self):
         self.fused = self.differentiable = self.views = True
 
-    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
-        with gil: raise NotImplementedError("a subclass of View must implement see")
+    cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        with gil: raise NotImplementedError("a subclass of View must implement view_layout")
 
-    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
-        with gil: raise NotImplementedError("a subclass of View must implement see_back")
+    cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        with gil: raise NotImplementedError("a subclass of View must implement grad_layout")
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef LocalLayout l
-        self.see(c.x[0].layout, c.attributes, lay.local(&l))
+        self.view_layout(c.x[0].layout, c.attributes, lay.local(&l))
         c.y[0].layout = lay.counted(&l.layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
@@ -422,7 +423,7 @@ cdef class View(Operator):
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         cdef LocalLayout l
-        self.see_back(g, b.x[0], b.attributes, lay.local(&l))
+        self.grad_layout(g, b.x[0], b.attributes, lay.local(&l))
         return lay.counted(&l.layout)
 
 
@@ -441,7 +442,7 @@ cdef class Part(View):
         cdef Array a[3]
         cdef LocalLayout l
         cdef bint to_add = adds(b, 0)
-        self.see(b.dx[0].layout, b.attributes, lay.local(&l))
+        self.view_layout(b.dx[0].layout, b.attributes, lay.local(&l))
         if not to_add: memset(b.dx[0].data, 0, b.dx[0].layout.size * itemsize(b.dtype))
         a[0], a[1] = b.g[0], b.dx[0]
         a[1].data += (l.layout.offset - b.dx[0].layout.offset) * itemsize(b.dtype)

@@ -13,7 +13,7 @@ cdef struct Options:        # the attributes, for kernels
     double smoothing
     Py_ssize_t chunk
 
-cdef class Classes(Attributes):
+cdef class LossOptions(Attributes):
     cdef readonly str reduction
     cdef readonly int64_t ignore_index
     cdef readonly double label_smoothing
@@ -24,7 +24,7 @@ cdef class Classes(Attributes):
 cdef class ClassLoss(Operator):
     cdef int hide_logs(self, Call* c) except -1 nogil
 
-cdef Classes classes_of(str name, reduction, ignore_index, label_smoothing, int axis, Py_ssize_t chunk)
+cdef LossOptions classes_of(str name, reduction, ignore_index, label_smoothing, int axis, Py_ssize_t chunk)
 cdef Tensor read_input(str name, x)
 cdef int check_classes(str name, str what, Tensor x, Py_ssize_t classes) except -1
 cdef Tensor read_weight(str name, Tensor x, int axis, weight)
@@ -42,6 +42,6 @@ cdef object row_gradient(attributes, g, labels, weight)
 cdef bint has_weight(c)
 cdef object along_classes(t, int axis)
 cdef int split(const Layout* x, int axis, Entropy* e) noexcept nogil
-cdef object apply(Operator op, Tensor x, Tensor target, Tensor weight, Classes attributes)
+cdef object apply(Operator op, Tensor x, Tensor target, Tensor weight, LossOptions attributes)
 cdef int few_columns(Tensor x) noexcept
 cdef Tensor classes_last(Tensor x)

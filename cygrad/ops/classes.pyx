@@ -32,7 +32,7 @@ from cygrad.ops.shape import astype, expand_dims, permute, reshape
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
-cdef class Classes(Attributes):
+cdef class LossOptions(Attributes):
     """The attributes of losses over classes. `axis` is that of the classes; `chunk` is used by linear_cross_entropy."""
 
     def __cinit__(self, str reduction, ignore_index, label_smoothing, int axis, Py_ssize_t chunk):
@@ -41,15 +41,15 @@ cdef class Classes(Attributes):
         self.options = Options(("none", "mean", "sum").index(reduction), axis, ignore_index, label_smoothing, chunk)
 
 
-cdef dict USUAL = {(reduction, axis): Classes(reduction, -100, 0, axis, 0) for reduction in ("none", "mean", "sum")
+cdef dict USUAL = {(reduction, axis): LossOptions(reduction, -100, 0, axis, 0) for reduction in ("none", "mean", "sum")
                    for axis in (0, 1)}
 
 
-cdef Classes classes_of(str name, reduction, ignore_index, label_smoothing, int axis, Py_ssize_t chunk):
+cdef LossOptions classes_of(str name, reduction, ignore_index, label_smoothing, int axis, Py_ssize_t chunk):
     """The attributes. Raises TypeError or ValueError for an argument that has the wrong type or value."""
     cdef Reduced how = read_reduction(name, reduction)
     if type(ignore_index) is int and ignore_index == -100 and type(label_smoothing) is float and label_smoothing == 0:
-        if axis <= 1 and chunk == 0: return <Classes>USUAL[(how.reduction, axis)]
+        if axis <= 1 and chunk == 0: return <LossOptions>USUAL[(how.reduction, axis)]
     if isinstance(ignore_index, bool) or not isinstance(ignore_index, (int, np.integer)):
         raise TypeError(f"{name}: ignore_index must be an integer, got {described(ignore_index)}")
     if not -0x8000000000000000 <= ignore_index <= 0x7fffffffffffffff:
@@ -58,7 +58,7 @@ cdef Classes classes_of(str name, reduction, ignore_index, label_smoothing, int 
         raise TypeError(f"{name}: label_smoothing must be a number, got {described(label_smoothing)}")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"{name}: label_smoothing is {label_smoothing}; it must be from 0 to 1")
-    return Classes(how.reduction, ignore_index, label_smoothing, axis, chunk)
+    return LossOptions(how.reduction, ignore_index, label_smoothing, axis, chunk)
 
 
 cdef Tensor read_input(str name, x):
@@ -205,7 +205,7 @@ cdef class ClassLoss(Operator):
 
     cdef int infer(self, Call* c) except -1 nogil:
         """The loss, of the shape of the rows unless it is reduced. Its workspace ends with that of the rows."""
-        cdef Options a = (<Classes>c.attributes).options
+        cdef Options a = (<LossOptions>c.attributes).options
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef Py_ssize_t rows = 1
@@ -222,7 +222,7 @@ cdef class ClassLoss(Operator):
         """Declare a number for each row as hidden output 1."""
         cdef Py_ssize_t rows
         cdef Entropy e
-        split(c.x[0].layout, (<Classes>c.attributes).options.axis, &e)
+        split(c.x[0].layout, (<LossOptions>c.attributes).options.axis, &e)
         rows = e.outer * e.inner
         c.n_out, c.hidden = 2, 1
         c.y[1].layout, c.y[1].dtype = lay.dense(1, &rows), c.x[0].dtype
@@ -245,7 +245,7 @@ cdef object along_classes(t, int axis):
 
 cdef object targets_of(attributes, labels, weight, Py_ssize_t classes, dtype):
     """t = w ((1 - s) onehot(label) + s / classes) along a new last axis; zeros for labels that are ignored."""
-    cdef Classes a = attributes
+    cdef LossOptions a = attributes
     counts = not_equal(labels, a.ignore_index)
     t = one_hot(where(counts, labels, 0), classes, dtype)
     if a.label_smoothing: t = t * (1 - a.label_smoothing) + a.label_smoothing / classes
@@ -255,7 +255,7 @@ cdef object targets_of(attributes, labels, weight, Py_ssize_t classes, dtype):
 
 cdef object row_gradient(attributes, g, labels, weight):
     """The gradient of each row, of the shape of the labels or of no dimensions and ones for broadcasting."""
-    cdef Classes a = attributes
+    cdef LossOptions a = attributes
     if a.reduction == "none": return g
     if a.reduction == "mean":
         counts = astype(not_equal(labels, a.ignore_index), g.dtype)
@@ -267,7 +267,7 @@ cdef object row_gradient(attributes, g, labels, weight):
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
 
-cdef object apply(Operator op, Tensor x, Tensor target, Tensor weight, Classes attributes):
+cdef object apply(Operator op, Tensor x, Tensor target, Tensor weight, LossOptions attributes):
     return apply2(op, x, target, attributes) if weight is None else apply3(op, x, target, weight, attributes)
 
 

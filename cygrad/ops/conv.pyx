@@ -43,7 +43,7 @@ VALUES[0], VALUES[1], VALUES[2] = driver.find("relu"), driver.find("tanh"), driv
 
 cdef struct Slide:          # the attributes for kernels; missing spatial dimensions come first
     int nd
-    int kind                # of the activation: its index in ACTIVATIONS; -1: none
+    int kind                # index in ACTIVATIONS; -1: no activation
     Py_ssize_t groups
     Py_ssize_t stride[3]
     Py_ssize_t low[3]

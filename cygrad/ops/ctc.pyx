@@ -141,7 +141,7 @@ cdef class CtcLoss(Operator):
         if a.kind == NONE: return 0
         for i in range(k.samples):
             call(k.dtype, divide[float], divide[double], element(k.dtype, k.loss, i), share_of(&k, i, a.kind))
-        rows = c.x[1].layout[0]                     # of the samples, one dimension as the labels have
+        rows = c.x[1].layout[0]                     # number of samples; labels are one-dimensional
         rows.shape, rows.strides, rows.size, rows.dense, rows.offset = &k.samples, &step, k.samples, True, 0
         return reduce_rows(c, a.kind, &rows, k.loss, k.samples)
 

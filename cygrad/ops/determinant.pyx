@@ -18,7 +18,7 @@ from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport lapack, spectra
 from cygrad.kernels.array cimport Layout
 from cygrad.kernels.lapack cimport Task, begin_task
-from cygrad.ops.decompose cimport OfMatrices, add_result, matrices_in, set_room, set_target
+from cygrad.ops.matrices cimport OfMatrices, add_result, matrices_in, set_room, set_target
 
 from cygrad.core.interop.creation import zeros
 from cygrad.ops.linalg import matmul

@@ -57,7 +57,7 @@ cdef Layout* along(const Layout* x, const void* line, LocalLayout* l) noexcept n
 
 
 @final
-cdef class Diagonal(Operator):
+cdef class TakeDiagonal(Operator):
     """y = the diagonal of x, a view        dx = diag(g)"""
 
     def __cinit__(self):
@@ -108,7 +108,7 @@ cdef class Diag(Operator):
         return apply1(DIAGONAL, g, c.attributes)
 
 
-cdef Operator DIAGONAL = Diagonal(), DIAG = Diag()
+cdef Operator DIAGONAL = TakeDiagonal(), DIAG = Diag()
 OPERATORS = {o.name: o for o in (DIAGONAL, DIAG)}
 
 

@@ -48,7 +48,7 @@ cdef class Contraction(Attributes):
     cdef readonly str x
     cdef readonly str y
     cdef readonly str z
-    cdef int ndim                                   # of z
+    cdef int ndim                                   # the rank of z
     cdef int batch                                  # the number of labels in each group
     cdef int rows
     cdef int columns

@@ -14,9 +14,9 @@ from cygrad.kernels.array cimport Array, is_floating
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.entropy cimport Entropy
 from cygrad.ops.classes cimport (
-    Classes, ClassLoss, Options, along_classes, apply, capacity, check_classes, check_labels, classes_last, classes_of,
-    dense, few_columns, gradient_capacity, gradient_rows, has_weight, read_input, read_labels_of, read_weight,
-    reduce_rows, row_gradient, split, targets_of,
+    ClassLoss, LossOptions, Options, along_classes, apply, capacity, check_classes, check_labels, classes_last,
+    classes_of, dense, few_columns, gradient_capacity, gradient_rows, has_weight, read_input, read_labels_of,
+    read_weight, reduce_rows, row_gradient, split, targets_of,
 )
 from cygrad.ops.loss cimport MEAN, NONE
 
@@ -47,7 +47,7 @@ cdef class CrossEntropy(ClassLoss):
         return self.hide_logs(c)
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Options a = (<Classes>c.attributes).options
+        cdef Options a = (<LossOptions>c.attributes).options
         cdef char* workspace = c.workspace
         cdef Entropy e
         cdef double total
@@ -63,11 +63,11 @@ cdef class CrossEntropy(ClassLoss):
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         s.donated_saved = 1
-        s.workspace_bytes = gradient_capacity(&b.g[0], (<Classes>b.attributes).options.kind)
+        s.workspace_bytes = gradient_capacity(&b.g[0], (<LossOptions>b.attributes).options.kind)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Options a = (<Classes>b.attributes).options
+        cdef Options a = (<LossOptions>b.attributes).options
         cdef Array x = saved(b, 0), labels = saved(b, 1), w
         cdef char* workspace = b.workspace
         cdef Entropy e
@@ -120,7 +120,7 @@ cdef class SoftCrossEntropy(ClassLoss):
         return self.hide_logs(c)
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Options a = (<Classes>c.attributes).options
+        cdef Options a = (<LossOptions>c.attributes).options
         cdef char* workspace = c.workspace
         cdef Py_ssize_t rows
         cdef Entropy e
@@ -138,14 +138,14 @@ cdef class SoftCrossEntropy(ClassLoss):
         cdef Stage* s = add_stage(b, 3)
         cdef Array x = saved(b, 0), y
         s.donated_saved = 1
-        s.workspace_bytes = gradient_capacity(&b.g[0], (<Classes>b.attributes).options.kind) + capacity(&x)
+        s.workspace_bytes = gradient_capacity(&b.g[0], (<LossOptions>b.attributes).options.kind) + capacity(&x)
         if b.want[0]:
             y = saved(b, 1)
             s.workspace_bytes += capacity(&y)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Options a = (<Classes>b.attributes).options
+        cdef Options a = (<LossOptions>b.attributes).options
         cdef Array x = saved(b, 0), y
         cdef char* workspace = b.workspace
         cdef Entropy e
@@ -186,7 +186,7 @@ cdef class NllLoss(ClassLoss):
         self.name = "nll_loss"
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Options a = (<Classes>c.attributes).options
+        cdef Options a = (<LossOptions>c.attributes).options
         cdef char* values = c.y[0].data if a.kind == NONE else c.workspace
         cdef double total
         check_labels(self, &c.x[1], c.x[0].layout.shape[a.axis], &c.x[2] if c.n_in == 3 else NULL, a.ignored,
@@ -197,11 +197,11 @@ cdef class NllLoss(ClassLoss):
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
-        s.workspace_bytes = gradient_capacity(&b.g[0], (<Classes>b.attributes).options.kind)
+        s.workspace_bytes = gradient_capacity(&b.g[0], (<LossOptions>b.attributes).options.kind)
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Options a = (<Classes>b.attributes).options
+        cdef Options a = (<LossOptions>b.attributes).options
         cdef Array labels = saved(b, 1), w
         cdef char* workspace = b.workspace
         cdef Entropy e

@@ -321,7 +321,7 @@ cdef class GatherRanked(Gathering):
 
     cdef int forward(self, Call* c) except -1 nogil:
         Gathering.forward(self, c)
-        if c.hidden: narrow(&c.x[1], &c.y[1])
+        if c.hidden: cast_down(&c.x[1], &c.y[1])
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -356,7 +356,7 @@ cdef int place_dtype(Py_ssize_t n) noexcept nogil:
     return UINT8 if n <= 1 << 8 else UINT16 if n <= 1 << 16 else UINT32 if n <= <Py_ssize_t>1 << 32 else INT64
 
 
-cdef void narrow(const Array* wide, const Array* places) noexcept nogil:
+cdef void cast_down(const Array* wide, const Array* places) noexcept nogil:
     """places = wide, cast to a smaller dtype that can hold the numbers; `places` is dense."""
     cdef int64_t scratch[STRIP]
     cdef const int64_t* at

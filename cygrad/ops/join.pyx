@@ -42,7 +42,7 @@ cdef Layout* section(const Layout* x, int axis, Py_ssize_t start, Py_ssize_t cou
     return lay.finish(y)
 
 
-cdef Array seen(const Array* a, const Layout* part) noexcept nogil:
+cdef Array part_of(const Array* a, const Layout* part) noexcept nogil:
     """The part of `a` that `part`, a layout derived from that of `a`, describes."""
     cdef Array y = a[0]
     y.layout = part
@@ -87,7 +87,7 @@ cdef class Join(Operator):
         cdef Array y
         cdef int i
         for i in range(c.n_in):
-            y = seen(&c.y[0], self.part(c.y[0].layout, i, c.attributes, lay.local(&l)))
+            y = part_of(&c.y[0], self.part(c.y[0].layout, i, c.attributes, lay.local(&l)))
             kernel.copy(&c.x[i], &y)
         return 0
 
@@ -177,7 +177,7 @@ cdef class Split(Part):
     def __cinit__(self):
         self.name = "split"
 
-    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         section(x, (<Section>attributes).axis, (<Section>attributes).start, (<Section>attributes).count, y)
         return 0
 
@@ -271,7 +271,7 @@ cdef class Pad(Operator):
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout l
-        cdef Array y = seen(&c.y[0], inner(c.y[0].layout, c.attributes, lay.local(&l)))
+        cdef Array y = part_of(&c.y[0], inner(c.y[0].layout, c.attributes, lay.local(&l)))
         if (<Margins>c.attributes).zero: memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
         else: fill(&c.y[0], (<Margins>c.attributes).element)
         kernel.copy(&c.x[0], &y)

@@ -17,7 +17,7 @@ from cygrad.kernels.by_dtype cimport number, put_number
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.entropy cimport Entropy
 from cygrad.ops.classes cimport (
-    Classes, Options, capacity, check_classes, check_labels, classes_of, dense, gradient_capacity, gradient_rows,
+    LossOptions, Options, capacity, check_classes, check_labels, classes_of, dense, gradient_capacity, gradient_rows,
     padded, read_input, read_labels_of, reduce_rows, row_gradient, targets_of,
 )
 from cygrad.ops.loss cimport MEAN, NONE
@@ -109,7 +109,7 @@ cdef class LinearCrossEntropy(Operator):
         self.promotes = self.fused = self.differentiable = self.joint_formula = True
 
     cdef int infer(self, Call* c) except -1 nogil:
-        cdef Options a = (<Classes>c.attributes).options
+        cdef Options a = (<LossOptions>c.attributes).options
         cdef const Layout* labels = c.x[LABELS].layout
         c.n_out, c.hidden = 2, 1
         c.y[0].dtype = c.y[1].dtype = c.x[X].dtype
@@ -122,7 +122,7 @@ cdef class LinearCrossEntropy(Operator):
         return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Options a = (<Classes>c.attributes).options
+        cdef Options a = (<LossOptions>c.attributes).options
         cdef char* workspace = c.workspace
         cdef char* values = c.y[0].data if a.kind == NONE else workspace
         cdef int size = itemsize(c.y[0].dtype)
@@ -146,7 +146,7 @@ cdef class LinearCrossEntropy(Operator):
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """One stage for all gradients. BLAS can add those of x and w directly to a variable's .grad. dx may overwrite
         x, because the rows of a chunk are read before they are written."""
-        cdef Options a = (<Classes>b.attributes).options
+        cdef Options a = (<LossOptions>b.attributes).options
         cdef Stage* s = add_stage(b, (1 << X) | (1 << W) | (1 << BIAS if b.n_in == 4 else 0))
         cdef Array x = saved(b, X), w = saved(b, W), bias
         if b.n_in == 4: bias = saved(b, BIAS)
@@ -159,7 +159,7 @@ cdef class LinearCrossEntropy(Operator):
         return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Options a = (<Classes>b.attributes).options
+        cdef Options a = (<LossOptions>b.attributes).options
         cdef Array labels = saved(b, LABELS), x = saved(b, X), w = saved(b, W), bias
         cdef char* workspace = b.workspace
         cdef double* sums = NULL

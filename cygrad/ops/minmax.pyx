@@ -66,7 +66,7 @@ cdef class Extreme(Reduction):
         cdef Array dx = b.dx[0], share = b.g[0]
         cdef Array a[3]
         cdef Spread wide
-        cdef Layout dense = b.y[0]                  # of `share`
+        cdef Layout dense = b.y[0]                  # the layout of `share`
         unpack_bits(<const uint8_t*>saved(b, OWN | 1).data, dx.dtype, dx.layout.size, dx.data)
         share.data, share.layout = b.workspace, &dense
         over(&wide, &share, dx.layout, b.attributes)
@@ -100,7 +100,7 @@ cdef class Min(Extreme):
 # ---- argmax and argmin -----------------------------------------------------------------------------------------------
 
 @final
-cdef class Place(Reduction):
+cdef class ArgExtreme(Reduction):
     """y = first index of the largest (smallest) x along an axis; no gradient"""
     cdef bint least
 
@@ -143,7 +143,7 @@ cdef class Place(Reduction):
 
 
 cdef Operator MAX = Max(), MIN = Min()
-cdef Operator ARGMAX = Place("argmax", False), ARGMIN = Place("argmin", True)
+cdef Operator ARGMAX = ArgExtreme("argmax", False), ARGMIN = ArgExtreme("argmin", True)
 OPERATORS = {o.name: o for o in (MAX, MIN, ARGMAX, ARGMIN)}
 
 

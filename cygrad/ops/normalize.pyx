@@ -26,7 +26,7 @@ from cygrad.ops.shape import transpose
 
 cdef enum:
     PARTS = 16              # the gradients of weight and bias are summed in at most this many parts
-    PART = 16384            # of at least this many elements
+    PART = 16384            # least number of elements of a part
 
 
 cdef const char* dense(const Array* x, char** workspace) noexcept nogil:

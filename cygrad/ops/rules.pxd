@@ -7,7 +7,7 @@ from cygrad.kernels.update cimport Kernel
 cdef enum:
     MAX_SETTINGS = 10
 
-cdef class Settings(Attributes):
+cdef class RuleSettings(Attributes):
     cdef readonly tuple values
     cdef double value[MAX_SETTINGS]
 

@@ -35,7 +35,7 @@ cdef enum:
     FIRST_STATE = 4         # input 4 is the first state, after w, g, lr and t
 
 
-cdef class Settings(Attributes):
+cdef class RuleSettings(Attributes):
     """The settings of a rule, in the order of Rule.settings."""
 
     def __cinit__(self, tuple values):
@@ -85,7 +85,7 @@ cdef class Rule(Operator):
         memset(&u, 0, sizeof(u))
         u.kernel, u.dtype, u.n, u.w = self.kernel, c.x[0].dtype, n, c.y[0].data
         lr = number(c.x[2].dtype, c.x[2].data, 0)
-        self.coefficients((<Settings>c.attributes).value, lr, <double>(<int64_t*>c.x[3].data)[0], u.c)
+        self.coefficients((<RuleSettings>c.attributes).value, lr, <double>(<int64_t*>c.x[3].data)[0], u.c)
         for i in range(c.n_out):
             k = FIRST_STATE - 1 + i if i else 0
             if i: u.s[i - 1] = c.y[i].data
@@ -419,7 +419,7 @@ cdef object update(str name, w, g, lr, t, tuple states, tuple settings):
     """Run a rule. Returns the new w, or a tuple of it and the new states."""
     if not isinstance(lr, Tensor): lr = asarray(np.float64(lr) if isinstance(lr, (int, float)) else lr)
     if not isinstance(t, Tensor): t = asarray(np.int64(t) if isinstance(t, int) else t)
-    return apply_list(OPERATORS[name], [asarray(w), asarray(g), lr, t, *map(asarray, states)], Settings(settings))
+    return apply_list(OPERATORS[name], [asarray(w), asarray(g), lr, t, *map(asarray, states)], RuleSettings(settings))
 
 
 def sgd_update(w, g, lr, t, weight_decay=0.0):

@@ -125,11 +125,11 @@ cdef void permuted(const Layout* x, const int* axes, Layout* y) noexcept nogil:
 cdef class Reorder(View):
     """The base of transpose and permute: y = x with its axes in another order."""
 
-    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         permuted(x, (<Permutation>attributes).axis, y)
         return 0
 
-    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         cdef const int* axes = (<Permutation>attributes).axis
         cdef int d
         y.ndim, y.offset = g.ndim, g.offset
@@ -210,11 +210,11 @@ cdef class Squeeze(View):
     def __cinit__(self):
         self.name = "squeeze"
 
-    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         without(x, (<Dimensions>attributes).mask, y)
         return 0
 
-    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         return with_ones(g, (<Dimensions>attributes).mask, y)
 
     cdef object formula(self, c, int i, g):
@@ -229,10 +229,10 @@ cdef class ExpandDims(View):
     def __cinit__(self):
         self.name = "expand_dims"
 
-    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         return with_ones(x, (<Dimensions>attributes).mask, y)
 
-    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         without(g, (<Dimensions>attributes).mask, y)
         return 0
 
@@ -249,7 +249,7 @@ cdef class BroadcastTo(View):
     def __cinit__(self):
         self.name = "broadcast_to"
 
-    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         cdef const Py_ssize_t* shape = (<Shape>attributes).sizes
         cdef int ndim = (<Shape>attributes).ndim, d, i
         cdef bint same = x.ndim == ndim
@@ -293,7 +293,7 @@ cdef class Flip(View):
     def __cinit__(self):
         self.name = "flip"
 
-    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         cdef uint32_t mask = (<Dimensions>attributes).mask
         cdef int d
         y.ndim, y.offset = x.ndim, x.offset
@@ -305,8 +305,8 @@ cdef class Flip(View):
         lay.finish(y)
         return 0
 
-    cdef int see_back(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
-        return self.see(g, attributes, y)
+    cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+        return self.view_layout(g, attributes, y)
 
     cdef object formula(self, c, int i, g):
         return apply1(FLIP, g, c.attributes)

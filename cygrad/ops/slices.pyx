@@ -42,7 +42,7 @@ from cygrad.ops.masks import MaskDimensions, select
 from cygrad.ops.shape import astype, broadcast_to, expand_dims, reshape, transpose
 
 cdef Operator TAKE = by_index.OPERATORS["take"], ARGWHERE = by_index.OPERATORS["argwhere"]
-cdef Py_ssize_t MAX_STEP = <Py_ssize_t>1 << 48      # of a slice; no dimension is larger
+cdef Py_ssize_t MAX_STEP = <Py_ssize_t>1 << 48      # the largest step of a slice; no dimension is larger
 cdef Operator MASK_PUT = by_mask.OPERATORS["mask_put"]
 
 
@@ -114,7 +114,7 @@ cdef class GetItem(Part):
     def __cinit__(self):
         self.name = "getitem"
 
-    cdef int see(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
+    cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         sliced(x, attributes, y)
         return 0
 
@@ -224,7 +224,7 @@ cdef Layout* aimed(const Layout* x, const void* index, Layout* y) noexcept nogil
     return y
 
 
-cdef object seen(Tensor x, ArrayIndex index):
+cdef object recorded_view(Tensor x, ArrayIndex index):
     """The same view as a tensor, recorded."""
     cdef Tensor y = apply1(GETITEM, x, index.slices)
     return y if index.order is None else transpose(y, index.order)
@@ -272,7 +272,7 @@ cdef class Put(Operator):
         if i > 1: return None
         index = c.input(2)
         arrays = [index[k] for k in range(len(index))]
-        under = seen(g, at)
+        under = recorded_view(g, at)
         chosen = apply_list(TAKE, [under, *arrays], Indexed(at.axis, <int>len(arrays)))
         if i == 1: return last_of(chosen, under.shape, index.detach(), at.axis)
         return apply_list(PUT, [g, zero_like(g, chosen.shape), index], at)
@@ -433,7 +433,7 @@ def getitem(x: Data, index: Any) -> Tensor:
     mask = lone_mask(index, t)
     if mask is not None: return select(t, mask)
     at, arrays = read_arrays(index, t)
-    return apply_list(TAKE, [seen(t, at), *arrays], Indexed(at.axis, <int>len(arrays)))
+    return apply_list(TAKE, [recorded_view(t, at), *arrays], Indexed(at.axis, <int>len(arrays)))
 
 
 def put_slice(x: Data, shape: int | Sequence[int], index: Any) -> Tensor:

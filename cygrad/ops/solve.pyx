@@ -25,9 +25,7 @@ from cygrad.kernels.by_dtype cimport epsilon
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.lapack cimport Task, begin_task, each_matrix, threads_over
 from cygrad.kernels.threads cimport range_t
-from cygrad.ops.decompose cimport (
-    OfMatrices, add_result, matrices_in, refuse_matrix, set_room, set_target, work_of,
-)
+from cygrad.ops.matrices cimport OfMatrices, add_result, matrices_in, refuse_matrix, set_room, set_target, work_of
 
 from cygrad.core.errors import as_float, described
 from cygrad.core.interop.creation import zeros
@@ -78,7 +76,7 @@ cdef Array spread(const Array* x, const Layout* y, LocalLayout* l) noexcept nogi
     return a
 
 
-cdef class Solver(Operator):
+cdef class LinearSolver(Operator):
     """The base of solve and solve_triangular. Inputs: matrices x (..., n, n) and right sides b, whose leading
     dimensions broadcast."""
     operands, reads = "x b", {"x": "x y", "b": "x"}
@@ -153,7 +151,7 @@ cdef str singular(int pivot):
 
 
 @final
-cdef class Solve(Solver):
+cdef class Solve(LinearSolver):
     """y = x^-1 b        dx = -db y'        db = x^-T g
 
     Backward keeps x and, for dx, y."""
@@ -177,7 +175,7 @@ cdef class Solve(Solver):
 
 
 @final
-cdef class SolveTriangular(Solver):
+cdef class SolveTriangular(LinearSolver):
     """y = x^-1 b        dx = -the triangle of db y'        db = x^-T g        (and y = b x^-1, if x is on the right)
 
     Backward keeps x and, for dx, y."""

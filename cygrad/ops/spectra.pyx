@@ -24,9 +24,8 @@ from cygrad.kernels.array cimport MAX_NDIM, Layout, itemsize
 from cygrad.kernels.by_dtype cimport call_bint, element
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.lapack cimport Task, begin_task
-from cygrad.ops.decompose cimport (
-    Half, OfMatrices, Whole, add_result, matrices_in, refuse_derivative, set_room, set_target,
-)
+from cygrad.ops.decompose cimport Half, Whole, refuse_derivative
+from cygrad.ops.matrices cimport OfMatrices, add_result, matrices_in, set_room, set_target
 
 from cygrad.core.errors import described
 from cygrad.ops.linalg import matmul

@@ -71,7 +71,7 @@ def array_function(self, function, types, args, kwargs):
     try: return function._implementation(*args, **kwargs)
     except (TypeError, RuntimeError) as e:
         name, message = f"{function.__module__}.{function.__name__}".removeprefix("numpy."), str(e)
-        if REFUSED in message: raise TypeError(of_numpy(name)) from None        # of a ufunc or method that it calls
+        if REFUSED in message: raise TypeError(of_numpy(name)) from None        # it calls a ufunc or method
         if LOST not in message: raise
         ours = counterpart(name)
         call = f", or call cygrad.{ours}, which takes tensors" if ours else ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cygrad.optim.solver import Solver
 
 FORMAT = "cygrad.optim"
-KEYS = ("solver", "settings", "lr", "base", "param_groups")     # of a state_dict(), besides "state"
+KEYS = ("solver", "settings", "lr", "base", "param_groups")     # the keys of a state_dict(), besides "state"
 
 
 # ---- PyTorch's dicts -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from cygrad.core.errors import described, type_name
 from cygrad.optim.settings import runs
 
 
-NUMBERS = ("lr", "first_lr", "lr_mult", "decay", "weight_decay", "wd_mult")     # of a group, as they are saved
+NUMBERS = ("lr", "first_lr", "lr_mult", "decay", "weight_decay", "wd_mult")     # a group has and saves them
 ASSIGNED = ("lr", "weight_decay", "lr_mult", "wd_mult")                         # what a user can assign
 
 

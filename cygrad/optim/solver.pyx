@@ -67,7 +67,7 @@ cdef class Solver:
     cdef readonly double lr
     cdef Rule the_rule
     cdef dict parameters, given     # by name: the parameters; the settings but the learning rate
-    cdef Group base                 # of parameters without a group of their own
+    cdef Group base                 # the group of parameters that have no other
     cdef list groups                # those in use
     cdef double pending             # the decay of the next update, where the rule has one; -1: that of the group
     cdef bint fuses                 # the rule has a decay of its own
@@ -257,7 +257,7 @@ cdef class Solver:
         """Set every parameter's gradient to zeros, and drop a fused weight_decay() that waits for an update. update()
         skips a parameter until a backward pass has reached it again."""
         cdef Tensor x
-        cdef list calls = calls_of(flags())         # of a program that becomes a net
+        cdef list calls = calls_of(flags())         # the calls of a program that becomes a net
         cdef Py_ssize_t n = len(calls) if calls is not None else 0
         for p in self.parameters.values():
             x = (<SolverParameter>p).tensor
@@ -495,7 +495,7 @@ cdef class Solver:
             "group_of": {name: groups.index((<SolverParameter>q).group) for name, q in self.parameters.items()},
             "uses_base": self.base in self.groups,
             "pending": self.pending,
-            "attributes": dict(getattr(self, "__dict__", ())),          # of a subclass written in Python
+            "attributes": dict(getattr(self, "__dict__", ())),          # a subclass written in Python has them
         }
 
     def __setstate__(self, state):

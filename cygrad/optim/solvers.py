@@ -12,7 +12,7 @@ from typing import TypedDict, Unpack
 from cygrad.optim.groups import Parameters
 from cygrad.optim.solver import Solver
 
-_INDENT = "" if sys.version_info >= (3, 13) else "    "     # of docstrings: Python 3.13 removes it
+_INDENT = "" if sys.version_info >= (3, 13) else "    "     # the indent of docstrings, which Python 3.13 removes
 Rate = float | Parameters                           # the first argument
 
 

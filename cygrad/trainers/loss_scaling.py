@@ -10,7 +10,7 @@ from cygrad.optim.settings import count, number
 from cygrad.trainers.passes import Passes, new_collection
 
 TRIES = 100
-LIMIT = 2.0**126            # of the scale and of its inverse: both are normal float32 numbers
+LIMIT = 2.0**126            # bounds the scale and its inverse: both are normal float32 numbers
 
 
 class DynamicLossScalingUpdater(Passes):

@@ -3,7 +3,7 @@
 A walk from the heads (core/backward/walk.pyx) counts the contributions that each node will receive, and makes every
 check that can be made before a node runs. Then the nodes run. A node is ready when its gradient is complete; of the
 ready nodes the one that was recorded last runs first. Leaves, nodes with a kept gradient and some views
-(Pass.runs_early) run before the others.
+(BackwardPass.runs_early) run before the others.
 
 Contributions to a gradient are added in the order in which their nodes ran: sum = ((first + second) + third) ... A
 contribution to a variable goes to its `.grad` at once, unless the sum is needed first: by autograd.grad, hooks or
@@ -45,10 +45,10 @@ import cygrad.core.backward.stages  # no-cython-lint: binds itself to the turn
 import cygrad.core.graph.signs  # no-cython-lint: binds itself to the buffers
 
 cdef enum:
-    EARLY_SHARE = 64        # small parts run early once they cover 1 / EARLY_SHARE of a tensor: Pass.runs_early()
+    EARLY_SHARE = 64        # small parts run early once they cover 1 / EARLY_SHARE of a tensor: runs_early()
 
 
-cdef class Pass(Walk):
+cdef class BackwardPass(Walk):
     """A backward pass. Its fields are declared in walk.pxd."""
 
     # ---- contributions
@@ -269,7 +269,7 @@ cdef class Pass(Walk):
                 zero = node.op.zero_derivative
             node.state = FREED if not self.retain else RECORDED
             e.turned = True
-            self.hand_on(b, node, zero)
+            self.contribute_all(b, node, zero)
         finally:
             self.close(b, node)
         return 0
@@ -332,7 +332,7 @@ cdef class Pass(Walk):
         if node.op.joint_formula: node.attributes = None    # a Function's ctx, which may refer back to the node
         if node.flags & EXTRAS: remove_hooks(node)
 
-    cdef int hand_on(self, Turn b, Node node, bint zero) except -1:
+    cdef int contribute_all(self, Turn b, Node node, bint zero) except -1:
         """Contribute the gradient of each input. With `zero`, a missing one is zeros."""
         cdef Edge edge
         cdef int i
@@ -482,7 +482,7 @@ cdef list run_pass(list roots, list numbers, list gradients, bint retain, bint g
     the wanted gradients as (node, output number, position), where position -1 means the node's own .grad; None means
     every .grad. Returns the gradients by position; None where none arrived. If `strict`, the caller's name, is given,
     an unreachable input raises RuntimeError. `mode` is the train mode that the caller named, or -1."""
-    cdef Pass p = Pass.__new__(Pass)
+    cdef BackwardPass p = BackwardPass.__new__(BackwardPass)
     cdef Flags* f = flags()
     cdef int count = 0
     if f.passes: check_stack()

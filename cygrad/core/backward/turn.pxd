@@ -23,7 +23,7 @@ cdef class Turn:
     cdef Target* targets    # n_in targets, or NULL: all stages write to new memory
     cdef bint direct        # a stage may write to a .grad or a sum
     cdef bint traced        # the thread traces: kernels are not run (core/backward/stages.pyx)
-    cdef uint64_t number    # of the pass
+    cdef uint64_t number    # number of the pass
     cdef Gradient inline_g[MAX_OUTPUTS]
     cdef Gradient inline_dx[N_INLINE]
     cdef Target inline_targets[N_INLINE]

@@ -222,7 +222,7 @@ cdef inline int run_stage(Turn b, int stage) except -1:
         dying &= ~c.stages[k].saved
         dying_gradients &= ~c.stages[k].gradients
     if s.view:
-        see(b, s, dying_gradients)
+        make_views(b, s, dying_gradients)
         return 0
     arrives = compute(b, stage, dying, dying_gradients)
     if dying and not b.retain:
@@ -296,7 +296,7 @@ cdef int arrive(Turn b, const Stage* s) except -1:
         if not b.want[i] or not computes(s, i): continue
         if b.targets != NULL and b.targets[i].lent != NULL: b.wrote(i)
         elif b.want[i] == WANTED_ADDED: b.want[i] = DELIVERED
-        elif not lay.same_shape(b.dx[i].layout, c.x[i]): narrow(b, i)
+        elif not lay.same_shape(b.dx[i].layout, c.x[i]): unbroadcast(b, i)
     return 0
 
 
@@ -354,7 +354,7 @@ cdef int make_temporary(Turn b, int t, const Layout* like, int dtype) except -1:
     return 0
 
 
-cdef int see(Turn b, const Stage* s, uint32_t dying) except -1:
+cdef int make_views(Turn b, const Stage* s, uint32_t dying) except -1:
     """Make each gradient a view of the one that the stage reads, which moves to the last if no later stage reads it."""
     cdef BackwardCall* c = &b.call
     cdef int k = 0, i, last = -1
@@ -373,11 +373,11 @@ cdef int see(Turn b, const Stage* s, uint32_t dying) except -1:
         else: share_gradient(g, &b.dx[i])
         lay.decref(b.dx[i].layout)
         b.dx[i].layout = l
-        if not lay.same_shape(l, c.x[i]): narrow(b, i)
+        if not lay.same_shape(l, c.x[i]): unbroadcast(b, i)
     return 0
 
 
-cdef int narrow(Turn b, int i) except -1:
+cdef int unbroadcast(Turn b, int i) except -1:
     """Sum gradient i, which has the shape of the output, over the dimensions that were broadcast."""
     cdef Gradient wide
     cdef Arrays a

@@ -11,9 +11,9 @@ cdef enum:
 
 cdef struct Entry:              # one node in the running pass
     void* node                  # borrowed: the roots keep the graph alive
-    Gradient gradient           # of a node with one output: the sum of its contributions so far
-    Gradient* several           # of a node with several outputs: an array of such sums; NULL: no contribution so far
-    Py_ssize_t n_waiting        # elements of the output that parts with a complete gradient cover (Pass.runs_early)
+    Gradient gradient           # for one output: the sum of its contributions so far
+    Gradient* several           # for several outputs: an array of such sums; NULL: no contribution so far
+    Py_ssize_t n_waiting        # elements of the output that parts with a complete gradient cover (runs_early)
     int pending                 # contributions that have not arrived
     uint8_t needed              # a path leads from it to a wanted input, or no inputs were named
     uint8_t runs                # the gradient of one of its inputs is needed: its turn computes something
@@ -50,7 +50,7 @@ cdef class Walk:
     """The walk of a backward pass: the table of nodes, the heap of ready nodes, the caller's arguments. The fields of
     the second part (core/backward/engine.pyx) are here too, because a subclass that adds fields cannot use the free
     list."""
-    cdef Entry* entries         # of a small pass: `inline_`
+    cdef Entry* entries         # `inline_` in a small pass
     cdef Entry inline_[SMALL]
     cdef Py_ssize_t n, capacity
     cdef Item* ready            # a heap of the entries that are ready, the node recorded last on top
@@ -71,7 +71,7 @@ cdef class Walk:
     cdef set wanted             # the addresses of their nodes
     cdef str strict             # the caller's name, if every wanted input must be reachable, or None
     cdef list results
-    cdef Collected collected    # of the thread's open GradientCollector, or None
+    cdef Collected collected    # what the thread's open GradientCollector has collected, or None
     cdef uint64_t number
     cdef int written            # the number of variables whose .grad has been written
     cdef int incomplete         # the number of those that lack contributions, because the pass failed

@@ -20,7 +20,7 @@ cdef enum:
 
 cdef struct Execution:
     Call call
-    Buffer* buffers[MAX_OUTPUTS]    # of the outputs, held
+    Buffer* buffers[MAX_OUTPUTS]    # buffers of the outputs, held
     Buffer* workspace
     Flags* thread
     void* outer             # the operator that called this one, or NULL

@@ -69,7 +69,7 @@ cdef uint64_t draw(Generator g, uint64_t blocks) except? -1:
     return take(seen(g), blocks)
 
 
-cdef struct Draw:           # of the blocks of a random operator
+cdef struct Draw:           # the blocks that a random operator draws
     uint64_t blocks
     uint64_t* key           # fields of its attributes
     uint64_t* at

@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memmove
 
 
 cdef enum:
-    MOST_TRIES = 400        # of improving the best order
+    MOST_TRIES = 400        # most tries to improve the best order
 
 cdef double WORK = 1e8      # pairs of buffers that these tries compare
 

@@ -12,16 +12,16 @@ cdef class Program:
     cdef readonly tuple steps
     cdef tuple storages         # memory outside the arena
     cdef Spot* spots            # the addresses in storages, by storage
-    cdef int* first_spot        # of each storage, and one after the last
+    cdef int* first_spot        # one a storage, and one after the last
     cdef Tensor arena           # None: no run has taken it yet
     cdef readonly size_t arena_bytes, bound_bytes
-    cdef Interval* intervals    # of the virtual buffers, by number; nbytes 0: outside the arena
+    cdef Interval* intervals    # lives of the virtual buffers, by number; nbytes 0: outside the arena
     cdef int n_intervals
     cdef list inputs            # numbers of the storages of the arguments
     cdef list spans             # (bytes, first step, last step, storage) of each virtual buffer
     cdef list signature         # (shape, dtype) of each argument
     cdef list held              # the arguments of this run
-    cdef list leaves            # of each GRADIENT: (storage, step that zeroes it, first that uses it, last that writes)
+    cdef list leaves            # one a GRADIENT: (storage, step that zeroes it, first that uses it, last that writes)
     cdef list varying           # the storages outside whose addresses or contents are set at each run
     cdef object places          # where the outputs are in the arena
     cdef object results         # what run() returns; None: there was no run

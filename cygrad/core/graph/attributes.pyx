@@ -17,7 +17,7 @@ import numpy as np
 from cygrad.core.errors import described
 
 
-MAX_DEPTH = 8               # of tuples in an argument
+MAX_DEPTH = 8               # most tuples inside each other in an argument
 
 
 def plain(value, int depth=0):

@@ -51,7 +51,7 @@ cdef int free_memory(Tensor t) except -1:
     t._tracked = t.detached = t.view = False
     if t._node is not None or t.base is not None: PyObject_GC_UnTrack(<PyObject*>t)
     t.base = None
-    Py_SET_TYPE(<void*>t, <void*>FreedTensor)       # of the same size, and static as Tensor is
+    Py_SET_TYPE(<void*>t, <void*>FreedTensor)       # it has the same size, and is static as Tensor is
     t._node = None                                  # last: freeing the graph may run Python
     return 0
 

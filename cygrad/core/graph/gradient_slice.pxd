@@ -5,7 +5,7 @@ cdef class GradientSlice:
     """The fields do not change. Both buffers count as gradients."""
     cdef readonly Tensor indices
     cdef readonly Tensor values
-    cdef Layout* layout         # of the dense gradient; NULL: its number of rows is not known
+    cdef Layout* layout         # layout of the dense gradient; NULL: its number of rows is not known
 
     cdef int take_over(self, Tensor indices, Tensor values) except -1
 

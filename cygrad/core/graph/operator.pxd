@@ -13,8 +13,8 @@ from libc.string cimport memset
 from cygrad.kernels.array cimport Array, Layout
 
 cdef enum:
-    MAX_OUTPUTS = 8         # of one operation, hidden outputs included
-    MAX_INPUTS = 0xFFFF     # of one operation: a node counts them in 16 bits
+    MAX_OUTPUTS = 8         # most outputs of an operation, hidden ones included
+    MAX_INPUTS = 0xFFFF     # most inputs of an operation: a node counts them in 16 bits
     N_INLINE = 4            # a call with up to this many inputs needs no allocation
     N_READS = 4             # `reads` declares the gradients of up to this many inputs, the first ones
 
@@ -38,7 +38,7 @@ cdef struct Call:           # one execution of an operator
     void* attributes        # a borrowed Attributes object, or None
 
 cdef enum:
-    MAX_STAGES = 4          # of one node's backward
+    MAX_STAGES = 4          # most stages of a node's backward
     MAX_TEMPORARIES = 2
     TEMPORARY = 48          # Stage.computes: bit i is the gradient of input i, bit TEMPORARY + t is temporary t
 
@@ -65,7 +65,7 @@ cdef struct Stage:
     const Layout* like      # the shape of the results; NULL: the shape of each input
     size_t workspace_bytes
     uint8_t writes          # a Writes
-    uint8_t temporary_dtype         # of the temporaries; at first that of the gradients
+    uint8_t temporary_dtype         # dtype of the temporaries; at first that of the gradients
     bint view               # no computation: each result is a view of the gradient that it reads (gradient_view())
 
 cdef struct BackwardCall:   # one execution of a node's backward
@@ -73,14 +73,14 @@ cdef struct BackwardCall:   # one execution of a node's backward
     int n_out
     int n_kept
     int n_stages
-    int dtype               # of the gradients
+    int dtype               # dtype of the gradients
     Py_ssize_t work         # as in Call; plan_backward() may raise it
     uint8_t* want           # for each input a Want, 0 if its gradient is not wanted
     uint64_t recorded       # mask of the inputs whose gradients were wanted when the node was recorded
     const uint64_t* saved_for       # of the operator
     void* attributes        # a borrowed Attributes object, or None
-    const Layout* y         # of output 0
-    const Layout** x        # of each input whose gradient is wanted
+    const Layout* y         # layout of output 0
+    const Layout** x        # layouts of the inputs whose gradients are wanted
     Array* g                # the gradients of the outputs; data is NULL if none arrived
     Array* kept             # the saved values
     uint8_t* sources        # the source of each: i for input i, OWN | k for output k
@@ -101,7 +101,7 @@ cdef class Operator:
     cdef readonly bint mode_dependent       # forward depends on train mode
     cdef readonly bint joint_formula        # formula() returns the gradients of all inputs at once, as a tuple
     cdef readonly bint views        # output 0 is a view of an input,
-    cdef readonly bint shows_part   # with each element of a part of the input once: see Pass.runs_early()
+    cdef readonly bint shows_part   # with each element of a part of the input once: see BackwardPass.runs_early()
     cdef readonly bint data_dependent_shape     # the shape of the result depends on values, which infer reads
     cdef readonly bint signs        # backward needs only the signs of the saved output
     cdef readonly bint zero_derivative      # an input that gets no gradient has a derivative of zeros

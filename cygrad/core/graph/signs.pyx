@@ -73,7 +73,7 @@ cdef void shrink(void* released) noexcept:
         f.op, packed = around, NULL
     try:
         call_on(pack_kernel, b, s[k].layout, s[k].dtype, bits)
-    except MemoryError:                             # (of a trace)
+    except MemoryError:                             # (a trace has it)
         drop(bits)
         return
     replace_by_bits(&s[k], bits, <void*>node)

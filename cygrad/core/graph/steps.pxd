@@ -42,7 +42,7 @@ cdef class Step:
     cdef Array* arrays
     cdef void* parameters
     cdef object held            # or None
-    cdef readonly str name      # of the operator, for errors
+    cdef readonly str name      # name of the operator, for errors
     cdef str within             # the composed function that called it, or None
     cdef readonly object source         # Trace.source at that time
 

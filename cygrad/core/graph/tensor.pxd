@@ -44,10 +44,10 @@ cdef class Node:            # 144 bytes; a graph of a million operations has a m
     cdef uint32_t mark      # the index of this node in the entries of the running pass
     cdef uint8_t state
     cdef uint8_t flags
-    cdef uint8_t dtype      # of output 0
+    cdef uint8_t dtype      # dtype of output 0
     cdef uint8_t n_slots
     cdef uint64_t seq       # order of recording
-    cdef Layout* layout     # of output 0; with several outputs: an array of Layout*
+    cdef Layout* layout     # layout of output 0; with several outputs: an array of Layout*
     cdef object attributes
     cdef void* edge[2]      # two inputs inline; with more, edge[0] is an array of Edge
     cdef Slot slot[2]       # two slots inline; with more, slot[0].layout is an array of Slot
@@ -171,12 +171,12 @@ cdef inline Array array_of(Tensor t) except *:
     a.data, a.layout, a.dtype = data_of(t), t.layout, t.dtype
     return a
 
-cdef inline void show(Tensor t) noexcept:
+cdef inline void gc_track(Tensor t) noexcept:
     """Register `t` with the garbage collector before it gets its first node or base."""
     if t._node is None and t.base is None: PyObject_GC_Track(<PyObject*>t)
 
 cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
-    show(y)
+    gc_track(y)
     y._node = node
     y._output_nr = output_nr
     y._tracked = True

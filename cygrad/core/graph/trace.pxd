@@ -35,14 +35,14 @@ cdef class Storage:
     """Memory outside the arena that steps read or write."""
     cdef readonly int kind, number
     cdef Tensor tensor      # a tensor on all of it, or None
-    cdef Leaf leaf          # of a GRADIENT
+    cdef Leaf leaf          # a GRADIENT has it
     cdef list lives         # the numbers of the lives that are placed in it
     cdef int writes         # the number of steps that write to it
     cdef bint in_use        # by a pass, or by steps that do more than fill it with zeros
     cdef int last_use       # the last step that uses it, not through a life; -1: none
-    cdef bint anew          # of a GRADIENT: .grad becomes None before a step writes to it
-    cdef bytes initial      # of a CONSTANT that is written: what each run begins with
-    cdef size_t start       # of a GRADIENT that is a part of a buffer: the byte at which it begins
+    cdef bint anew          # for a GRADIENT: .grad becomes None before a step writes to it
+    cdef bytes initial      # for a CONSTANT that is written: what each run begins with
+    cdef size_t start       # for a GRADIENT that is a part of a buffer: the byte at which it begins
     cdef char* address      # as the steps have it; NULL: not set yet
 
 

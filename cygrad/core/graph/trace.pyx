@@ -20,7 +20,7 @@ from weakref import ref
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
 
-cdef uintptr_t FIRST_ADDRESS = <uintptr_t>1 << 55   # of virtual memory. No system maps memory there.
+cdef uintptr_t FIRST_ADDRESS = <uintptr_t>1 << 55   # virtual memory begins here. No system maps memory there.
 cdef uintptr_t cursor = FIRST_ADDRESS
 
 

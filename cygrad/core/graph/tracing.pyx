@@ -18,7 +18,7 @@ from threading import Lock
 from cygrad.core.graph.calls import asked
 from cygrad.core.thread_state import set_asked
 
-cdef object lock = Lock()           # of the only open trace
+cdef object lock = Lock()           # one trace is open at a time
 
 
 cdef Trace begin_trace(int purpose):
@@ -63,7 +63,7 @@ cdef int end_trace(Trace t) except -1:
         f.values = 0
         f.recording, f.training, f.pack, f.collector = t.recording, t.training, t.pack, t.collector
         set_tracing(False)
-        for i in range(t.n_lives):                  # (of tensors that the program stored somewhere)
+        for i in range(t.n_lives):                  # (the program stored their tensors somewhere)
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
         lock.release()
     return 0

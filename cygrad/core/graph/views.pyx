@@ -12,7 +12,7 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator
-from cygrad.core.graph.tensor cimport Base, Leaf, Node, Tensor, current, put_grad, show
+from cygrad.core.graph.tensor cimport Base, Leaf, Node, Tensor, current, gc_track, put_grad
 from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs
 from cygrad.kernels.array cimport MAX_NDIM, Layout
@@ -45,9 +45,9 @@ cdef int join(Tensor x, Tensor y, bint recording) except -1:
         base = Base.__new__(Base)
         base.layout = lay.incref(x.layout)
         base.node, base.output_nr = x._node, x._output_nr
-        show(x)
+        gc_track(x)
         x.base = base
-    show(y)
+    gc_track(y)
     y.base = x.base
     y.view = True
     return 0
@@ -174,7 +174,7 @@ cdef int written(Tensor t, Node node, int nr, Node put) except -1:
         return 0
     if base is not None: base.node, base.output_nr = node, nr
     if t._node is not None: leave(t)
-    show(t)
+    gc_track(t)
     t._node, t._output_nr, t._tracked = node, nr, True
     t.rewrites = t.buffer.rewrites
     return 0

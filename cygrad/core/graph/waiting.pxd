@@ -8,7 +8,7 @@ cdef class Waiting:
     cdef readonly list places           # [(weak reference to a module, name of its attribute)]
     cdef list tensors                   # weak references to the tensors on it
     cdef list followers                 # weak references to the Waiting of zeros of the same shape
-    cdef int category                   # of such zeros
+    cdef int category                   # category of such zeros
     cdef object __weakref__
 
 cdef class WaitingTensor(Unreadable):

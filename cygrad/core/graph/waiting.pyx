@@ -142,7 +142,7 @@ cdef Waiting waiting_of(Tensor x):
 cdef Tensor waiting_on(Buffer* b, int dtype):
     """A tensor on an empty buffer that a Waiting owns. It takes over one holder of the buffer."""
     cdef Tensor t = new_tensor(b, lay.incref(EMPTY), dtype)
-    Py_SET_TYPE(<void*>t, <void*>WaitingTensor)     # of the same size, and static as Tensor is
+    Py_SET_TYPE(<void*>t, <void*>WaitingTensor)     # it has the same size, and is static as Tensor is
     cdef Waiting w = waiting_of(t)
     w.tensors = [ref for ref in w.tensors if ref() is not None]
     w.tensors.append(PyWeakref_NewRef(t, None))

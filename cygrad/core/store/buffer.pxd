@@ -54,7 +54,7 @@ cdef struct Counters:
     uint64_t buffers        # live buffers
     size_t by_category[CATEGORIES]
 
-cdef struct Life:           # of a virtual buffer. A trace owns it.
+cdef struct Life:           # the life of a virtual buffer. A trace owns it.
     char* data
     size_t nbytes
     Buffer* buffer          # NULL once that is released

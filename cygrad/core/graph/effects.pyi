@@ -1,3 +1,0 @@
-# Written by tools/make_stubs.py; do not edit.
-
-
