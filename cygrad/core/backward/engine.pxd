@@ -5,7 +5,7 @@ from cygrad.core.backward.turn cimport Turn
 from cygrad.core.backward.walk cimport Entry, Walk
 
 
-cdef class Pass(Walk):
+cdef class BackwardPass(Walk):
     """A backward pass. Its fields are declared in walk.pxd."""
     cdef int contribute(self, Node node, int output_nr, Gradient* g) except -1
     cdef void count_down(self, Entry* e) noexcept
@@ -25,7 +25,7 @@ cdef class Pass(Walk):
     cdef bint wants(self, Turn b, Node node) except -1
     cdef int compute(self, Turn b, Node node) except -1
     cdef void free(self, Node node) noexcept
-    cdef int hand_on(self, Turn b, Node node, bint zero) except -1
+    cdef int contribute_all(self, Turn b, Node node, bint zero) except -1
     cdef void close(self, Turn b, Node node) noexcept
     cdef int trace_leaves(self) except -1
     cdef int trace_nodes(self, Trace t) except -1

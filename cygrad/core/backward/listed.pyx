@@ -8,7 +8,7 @@ the pass: each contribution goes to .grad at once, and the hooks of a variable a
 cimport cython
 from cpython.mem cimport PyMem_Free
 
-from cygrad.core.backward.engine cimport Pass
+from cygrad.core.backward.engine cimport BackwardPass
 from cygrad.core.backward.gradients cimport (
     Gradient, new_gradients, set_rows, set_tensor, share_tensor,
 )
@@ -30,7 +30,7 @@ from cygrad.core.dtypes import DTYPES
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
-cdef class ListedPass(Pass):
+cdef class ListedPass(BackwardPass):
     """A backward pass in parts. `variables` are the nodes of variables whose gradients it delivers: to .grad, or to
     gradient() where `captured` is true. `counts` says how many operators contribute to each; run() is told to which
     its operator does. graph: create_graph."""
