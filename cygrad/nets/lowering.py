@@ -18,7 +18,7 @@ from cygrad.core.graph.planning import set_source, split_here
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros
 from cygrad.nets.definition import ZERO, GradientSlice, Operator
-from cygrad.nets.gradients import Pass, hidden_inputs, kept_names, results_of, wanted_of
+from cygrad.nets.gradients import CONCAT, Pass, hidden_inputs, kept_names, results_of, wanted_of
 from cygrad.nets.hooks import Hooks
 from cygrad.nets.operators import Operators, Place, Record, place
 from cygrad.nets.sums import Additions, Names, is_addition, uses
@@ -261,7 +261,7 @@ class Run(Operators):
             return
         if o.of is not None: self.run_gradient(k)
         elif is_addition(o) and not self.missing.isdisjoint(o.inputs): self.add_missing(k)
-        elif o.is_gradient and o.type == "concat" and not self.missing.isdisjoint(o.inputs): self.join_existing(k)
+        elif o.is_gradient and o.type == CONCAT and not self.missing.isdisjoint(o.inputs): self.join_existing(k)
         elif o.is_gradient and not self.missing.isdisjoint(o.inputs):
             for name, version in self.versions.written[k]: self.set_output(name, None, version)
         else: self.run_forward(k)
