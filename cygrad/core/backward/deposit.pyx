@@ -14,13 +14,13 @@ from cygrad.core.graph.tensor cimport (
 from cygrad.core.backward.gradients cimport (
     ROWS, Gradient, add_gradient, drop_gradient, elements_of, into_tensor, is_writable, rows_in, set_rows,
 )
-from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS, Buffer, Life
+from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS, Buffer
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
 from cygrad.core.graph.steps cimport Arrays, call_loop, elements_in, fill_with_zeros, put_array
-from cygrad.core.graph.undo cimport Twin
-from cygrad.core.graph.trace cimport Trace, declare_write, preparing, raise_version, refuse_trace
+from cygrad.core.graph.effects cimport grad_for_rows
+from cygrad.core.graph.trace cimport declare_write, raise_version, refuse_trace
 from cygrad.core.interop.numpy cimport window
 from cygrad.kernels cimport driver
 
@@ -95,9 +95,8 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
 cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
     """The same for a ROWS gradient. It becomes .grad, or its rows are added to the slice in .grad, which a new slice
     replaces. A tensor in .grad stays one: its rows are written, unless the variable asks for a slice."""
-    cdef Tensor grad
+    cdef Tensor grad = grad_for_rows(leaf, overwrite)
     cdef GradientSlice s = rows_in(g)
-    grad = grad_in_trace(leaf, overwrite)
     if grad is not None and overwrite and leaf.sparse and not leaf.given: grad = None
     if grad is None:
         s = unshared(s) if overwrite or leaf.rows is None else joined(<GradientSlice>leaf.rows, s)
@@ -112,34 +111,6 @@ cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
         add_rows(s, grad)
         raise_version(flags(), grad.buffer)
     drop_gradient(g)
-    return 0
-
-
-cdef Tensor grad_in_trace(Leaf leaf, bint overwrite):
-    """leaf.grad, or None if it stands for a .grad of None. Raises RuntimeError if a program would add rows to those of
-    an earlier run, because their number would grow."""
-    cdef Trace t = preparing(flags())
-    cdef Tensor grad = leaf.grad
-    cdef GradientSlice rows = <GradientSlice>leaf.rows
-    if t is None: return grad
-    stands = (grad is not None and grad.buffer.flags & VIRTUAL and grad.buffer.home != NULL and not grad.buffer.version
-              and t.of_none.get(<size_t><void*>leaf) == (<Life*>grad.buffer.home).number)
-    note_kind(t, leaf, overwrite, stands)
-    before = rows is not None and rows.values.layout.size and not rows.values.buffer.flags & VIRTUAL
-    if not overwrite and (stands or before):
-        refuse_trace("adding a row-sparse gradient to the .grad of an earlier run")
-    return None if stands else grad
-
-
-cdef int note_kind(Trace t, Leaf leaf, bint overwrite, bint stands) except -1:
-    """If what happens to the rows depends on the kind of .grad from outside, a program compares that at each run."""
-    cdef object found = t.twins.get(<size_t><void*>leaf)
-    cdef Twin u
-    if found is None or (overwrite and leaf.sparse and not leaf.given): return 0
-    u = found
-    if u.grad is not None: outside = leaf.grad is not None and u.grad() is leaf.grad
-    else: outside = stands or (leaf.rows is not None and leaf.rows is u.rows)
-    if outside: t.around.rows.append((u.leaf, u.grad is not None))
     return 0
 
 

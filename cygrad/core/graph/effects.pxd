@@ -23,6 +23,7 @@ cdef const Change* change_in(Step s) noexcept
 cdef int settle(Trace t, Leaf leaf) except -1
 cdef int take_back(Trace t, Leaf leaf) except -1
 cdef list changed_leaves(Trace t)
+cdef Tensor grad_for_rows(Leaf leaf, bint overwrite)
 cdef int finish(Trace t) except -1
 cdef int use_solver(solver) except -1
 cdef int call_solver(solver, str name, tuple arguments, list found, list others) except -1

@@ -2,6 +2,7 @@
 memory in which each run leaves the gradient, and the calls of solvers."""
 
 from cygrad.core.graph.calls cimport note, tensor_item
+from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.steps cimport (
     Arrays, copy_elements, elements_in, emit, fill_zeros, new_step, put_array, trace_call, trace_loop,
 )
@@ -152,6 +153,34 @@ cdef int finish(Trace t) except -1:
         if u.state is not None: settle(t, u.state)
         elif u.leaf.tensor != NULL: refuse_trace("attach_grad() or requires_grad_() of a tensor from outside")
     return 0 if t.around is None else t.around.finish()
+
+
+cdef Tensor grad_for_rows(Leaf leaf, bint overwrite):
+    """The tensor in .grad to which a pass adds rows, or None; what stands for a .grad of None is none. Raises
+    RuntimeError if a program would add rows to those of an earlier run, because their number would grow."""
+    cdef Trace t = preparing(flags())
+    cdef Tensor grad = leaf.grad
+    cdef GradientSlice rows = <GradientSlice>leaf.rows
+    if t is None: return grad
+    stands = (grad is not None and grad.buffer.flags & VIRTUAL and grad.buffer.home != NULL and not grad.buffer.version
+              and t.of_none.get(<size_t><void*>leaf) == (<Life*>grad.buffer.home).number)
+    note_kind(t, leaf, overwrite, stands)
+    before = rows is not None and rows.values.layout.size and not rows.values.buffer.flags & VIRTUAL
+    if not overwrite and (stands or before):
+        refuse_trace("adding a row-sparse gradient to the .grad of an earlier run")
+    return None if stands else grad
+
+
+cdef int note_kind(Trace t, Leaf leaf, bint overwrite, bint stands) except -1:
+    """If what happens to the rows depends on the kind of .grad from outside, a program compares that at each run."""
+    cdef object found = t.twins.get(<size_t><void*>leaf)
+    cdef Twin u
+    if found is None or (overwrite and leaf.sparse and not leaf.given): return 0
+    u = found
+    if u.grad is not None: outside = leaf.grad is not None and u.grad() is leaf.grad
+    else: outside = stands or (leaf.rows is not None and leaf.rows is u.rows)
+    if outside: t.around.rows.append((u.leaf, u.grad is not None))
+    return 0
 
 
 # ---- roles -----------------------------------------------------------------------------------------------------------
