@@ -144,8 +144,8 @@ INSTANCE = {                # attributes that __init__ makes, so the class has n
             "aliases: tuple[str, ...]", "public: bool"],
 }
 
-DECLARED = {                # declarations in operator classes for Elementwise, of any type
-    "integers": "Any",
+DECLARED = {                # declarations in operator classes: of Elementwise, and texts or dicts of them
+    "integers": "Any", "reads": "Any",
 }
 
 
@@ -289,7 +289,7 @@ class Stub:
                 continue
             if p.kind is p.VAR_POSITIONAL:
                 # *shape and *axes are arguments; *args and *_ exist only to raise a helpful error
-                kind = "Never" if p.name in ("args", "_") else self.parameter_type(owner, p, strict)
+                kind = "Never" if strict and p.name in ("args", "_") else self.parameter_type(owner, p, strict)
                 out.append(f"*{p.name}: {kind}")
                 star = True
                 continue
