@@ -1,1 +1,2 @@
 from cygrad.nets import *
+from cygrad.nets import __all__ as __all__

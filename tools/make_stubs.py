@@ -484,7 +484,8 @@ def main():
     files, errors = {}, []
     for name, module in modules.items():
         if name != module.__name__:                         # another name of that module
-            files[surface.BUILT.joinpath(*name.split(".")).with_suffix(".pyi")] = f"from {module.__name__} import *\n"
+            files[surface.BUILT.joinpath(*name.split(".")).with_suffix(".pyi")] = (
+                f"from {module.__name__} import *\nfrom {module.__name__} import __all__ as __all__\n")
             continue
         if name == "cygrad" or name.startswith(INLINE) and not surface.is_compiled(module): continue
         made = [v for v in surface.own(module).values() if inspect.isclass(v) or surface.is_function(v)]

@@ -18,7 +18,7 @@ from cygrad.core.graph.planning import set_source, split_here
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros
 from cygrad.nets.definition import ZERO, GradientSlice, Operator
-from cygrad.nets.gradients import CONCAT, Pass, hidden_inputs, kept_names, results_of, wanted_of
+from cygrad.nets.gradients import CONCAT, Pass, hidden_inputs, kept_names, results_of
 from cygrad.nets.hooks import Hooks
 from cygrad.nets.operators import Operators, Place, Record, place
 from cygrad.nets.sums import Additions, Names, is_addition, uses
@@ -68,7 +68,9 @@ class Run(Operators):
         for o in used: self.differentiated[id(o.of)] = self.position[id(o)]
         recorded = {id(o) for v in self.passes for o in v.pass_.forward}
         self.recorded = {*self.differentiated, *(recorded if used else ())}
-        self.additions = Additions(self.operators, self.constants, {*self.differentiated})
+        self.results = {id(o): [(i, tuple(map(str, names))) for i, names in results_of(o, self.constants)]
+                        for o in used}
+        self.additions = Additions(self.operators, self.results, {*self.differentiated})
         self.done: set[int] = set()                 # the additions that have happened
         self.missing: set[str] = set()              # the gradients that do not exist,
         self.zero: dict[str, Any] = {}              # those among them that are zeros if nothing is added to them
@@ -78,13 +80,14 @@ class Run(Operators):
         self.writers = uses([tuple(map(str, o.outputs)) for o in self.operators])
         self.variables: dict[str, tuple[Variables, int]] = {}       # by the names of direct contributions,
         self.whole: dict[str, tuple[Variables, int]] = {}           # and of whole gradients that are delivered
+        self.delivered_names: set[str] = set()
         for v in self.passes: self.find_variables(v)
         self.runs_alone = self.can_run_alone(used)
         self.wanted: set[Version] = set()           # the versions that must be places in the graph
         for o in used:
             k = self.position.get(id(o.of))
             if k is None: continue
-            for i, names in results_of(o, self.constants):
+            for i, names in self.results[id(o)]:
                 version = self.versions.read[k][i] if i < len(self.versions.read[k]) else None
                 if version is not None and self.needed & {*names}: self.wanted.add(version)
         self.heads_at = {version: None for v in self.passes for version, _ in v.pass_.heads}
@@ -109,10 +112,10 @@ class Run(Operators):
 
     def can_run_alone(self, used: list[Operator]) -> bool:
         """Whether the inputs of all operators exist that do not run themselves, but whose gradient operators do."""
-        known = {*self.values}
+        known, asked = {*self.values}, {*map(id, used)}
         for k, o in enumerate(self.operators):
-            if o in used and self.position.get(id(o.of), k) >= k and not known.issuperset(filter(None, o.of.inputs)):
-                return False
+            if o.of is not None and id(o) in asked and self.position.get(id(o.of), k) >= k:
+                if not known.issuperset(filter(None, o.of.inputs)): return False
             known |= {*o.outputs}
         return True
 
@@ -130,7 +133,7 @@ class Run(Operators):
         n = len(o.inputs) - len(o.of.outputs)
         at = self.position.get(id(o.of), k)
         if at >= k: return (*filter(None, o.of.inputs), *filter(None, o.inputs))
-        kept = kept_names(o.of, wanted_of(o, self.constants))
+        kept = kept_names(o.of, [i for i, _ in self.results[id(o)]])
         others = [name for i, name in enumerate(o.inputs[:n]) if i >= len(kept) or name != kept[i]]
         return (*filter(None, others), *filter(None, o.inputs[n:]))
 
@@ -149,30 +152,24 @@ class Run(Operators):
             o = self.operators[k]
             if o.of is None or not self.runs[k] or id(o.of) not in self.position: continue
             read = self.versions.read[self.position[id(o.of)]]
-            for i, names in results_of(o, self.constants):
-                if i < len(read) and read[i] is not None:
-                    targets.setdefault(read[i][0], []).append(tuple(map(str, names)))
+            for i, names in self.results[id(o)]:
+                version = read[i] if i < len(read) else None
+                if version is not None: targets.setdefault(version[0], []).append(names)
         for name in blobs:
             total = tuple(map(str, names_of(p.gradients[name])))
-            found = [total] if len(total) == 2 else self.additions.contributions(total[0])
-            between = self.sums_in(total[0])
+            found, made = ([total], []) if len(total) == 2 else self.additions.contributions(total[0])
             direct = (sorted(found) == sorted(targets.get(name, [])) and len({*found}) == len(found)
-                      and not any(self.is_value((a.total,)) for a in between[1:])
+                      and not any(self.is_value((a.total,)) for a in made[1:])
                       and not any(id(self.operators[self.writer(names[0], v)]) in self.differentiated
                                   for names in found))
             i = len(v.blobs)
             v.blobs.append(name)
             v.names.append(total)
+            self.delivered_names.add(total[0])
             v.left.append(len(found) if direct else 1)
             for names in found if direct else (): self.variables[names[0]] = v, i
             if not direct: self.whole[total[0]] = v, i
-            if direct: self.done |= {a.position for a in between}
-
-    def sums_in(self, total: str) -> list[Any]:
-        """The additions whose result is a sum, the last one first."""
-        if total not in self.additions.totals: return []
-        a = self.additions.totals[total]
-        return [a, *(b for names in (a.before, a.last) if len(names) == 1 for b in self.sums_in(names[0]))]
+            if direct: self.done |= {a.position for a in made}
 
     def writer(self, name: str, v: Variables) -> int:
         """The operator of a pass that writes a name."""
@@ -378,10 +375,11 @@ class Run(Operators):
         if id(of) not in self.records and self.runs_alone:
             self.record_alone(of, [None if name is None else self.values[name] for name in of.inputs])
         record = self.record_of(of, o)
-        written = [(i, tuple(map(str, names))) for i, names in results_of(o, self.constants)]
+        written = self.results[id(o)]
         if of.type == ZERO:
             for i, (name,) in written:
-                if record.inputs[i] is not None: self.zero[name] = described_place(*record.inputs[i])
+                at = record.inputs[i]
+                if at is not None: self.zero[name] = described_place(*at)
                 self.set_output(name, None, self.version(k, name))
             return
         graph = v.graph if v is not None else id(o) in self.differentiated
@@ -404,8 +402,8 @@ class Run(Operators):
         places += [record.place_of(name, self.constants) for name in hidden_inputs(o, self.constants)]
         found = self.contributions(o, record, heads, graph)
         outputs = []
-        for (_, names), g in zip(results_of(o, self.constants), found, strict=True):
-            self.set_parts(k, tuple(map(str, names)), g)
+        for (_, names), g in zip(self.results[id(o)], found, strict=True):
+            self.set_parts(k, names, g)
             outputs += [place(self.values.get(name)) for name in names]
         self.records[id(o)] = Record(o, places, outputs)
         for name in o.outputs:                      # (as soon as it can be added)
@@ -467,7 +465,7 @@ class Run(Operators):
 
     def is_value(self, names: Names) -> bool:
         """Whether a contribution is a result, or read by more than its addition. (A whole gradient is not asked.)"""
-        if names in [n for v in self.passes for n in v.names]: return False
+        if names[0] in self.delivered_names: return False
         a = [a for name in names for a in (self.additions.adds.get(name),) if a is not None]
         return any(self.is_used(name, a[0].position if a else -1) for name in names)
 

@@ -159,8 +159,9 @@ class Operators:
         found = []
         for j, name in enumerate(names):
             g = None if name is None else take(name)
-            if g is not None and record.outputs[j] is not None:
-                shape, dtype = described_place(*record.outputs[j])
+            at = record.outputs[j]
+            if g is not None and at is not None:
+                shape, dtype = described_place(*at)
                 if not isinstance(g, Tensor) or (g.shape, g.dtype) != (shape, dtype):
                     raise ValueError(f"the head gradient {described(str(name))} of "
                                      f"{described(str(record.operator.outputs[j]))} must be {dtype} {shape}, got "
@@ -196,7 +197,8 @@ class Operators:
         """The gradients of the inputs that a gradient operator writes, each for itself. The record can be used
         again."""
         targets = wanted_of(operator, self.constants)
-        if record.operator.type == ZERO: return [zeros_like(self.value(record.operator.inputs[i])) for i in targets]
+        if record.operator.type == ZERO:
+            return [zeros_like(self.value(str(record.operator.inputs[i]))) for i in targets]
         reached = [i for i in targets if record.inputs[i] is not None]
         roots = [(p, g) for p, g in zip(record.outputs, heads, strict=True) if p is not None and g is not None]
         found: dict[int, Any] = dict.fromkeys(targets)

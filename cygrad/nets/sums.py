@@ -4,10 +4,10 @@ A list has a name for each contribution and an operator for each addition. Eager
 it is computed, mostly in the kernel that computes it. A run does the same where nothing else reads the names."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cygrad.nets.definition import Operator
-from cygrad.nets.gradients import ADD, ADD_ROWS, results_of
+from cygrad.nets.gradients import ADD, ADD_ROWS
 
 Names = tuple[str, ...]     # one, or two of a GradientSlice
 
@@ -22,13 +22,15 @@ class Addition(NamedTuple):
 
 
 class Additions:
-    """The additions of a list of operators. `of_last` has those that may happen as their contribution is computed, by
-    the name of that, and `recorded` the others, which are differentiated themselves. `adds` has the addition of
-    each name that is added to another."""
+    """The additions of a list of operators; `results` are those of gradient operators, by their ids.
 
-    def __init__(self, operators: Sequence[Operator], constants: Any, recorded: Collection[int]):
-        slices = {names[0] for o in operators if o.of is not None for _, names in results_of(o, constants)
-                  if len(names) == 2}
+    of_last     additions that may happen as their contribution is computed, by the name of that
+    recorded    the others, which are differentiated themselves
+    totals      those of of_last by the name of the sum, and `adds` by the names of both that are added"""
+
+    def __init__(self, operators: Sequence[Operator], results: Mapping[int, Sequence[tuple[int, Names]]],
+                 recorded: Collection[int]):
+        slices = {names[0] for found in results.values() for _, names in found if len(names) == 2}
         self.of_last: dict[str, Addition] = {}
         self.recorded: dict[str, Addition] = {}
         self.totals: dict[str, Addition] = {}
@@ -44,12 +46,19 @@ class Additions:
             found[last[0]] = made
             if found is self.of_last: self.totals[made.total] = made
 
-    def contributions(self, name: str) -> list[Names]:
-        """What the value of a name is the sum of, in this order."""
-        if name not in self.totals: return [(name,)]
-        _, before, last, _ = self.totals[name]
-        first = [before] if len(before) == 2 else self.contributions(before[0])
-        return first + ([last] if len(last) == 2 else self.contributions(last[0]))
+    def contributions(self, name: str) -> tuple[list[Names], list[Addition]]:
+        """What the value of a name is the sum of, in this order, and the additions that make it, the last one first.
+        """
+        waiting: list[Names] = [(name,)]
+        found, made = [], []
+        while waiting:
+            names = waiting.pop()
+            a = self.totals.get(names[0]) if len(names) == 1 else None
+            if a is None: found.append(names)
+            else:
+                made.append(a)
+                waiting += [a.before, a.last]
+        return found[::-1], made
 
 
 def is_addition(operator: Operator) -> bool:
