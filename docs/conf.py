@@ -21,7 +21,7 @@ version = release = re.search(r'^__version__ = "(.+)"', (ROOT / "cygrad" / "__in
 extensions = ["myst_parser"]
 myst_enable_extensions = ["attrs_inline", "colon_fence"]
 myst_heading_anchors = 3
-exclude_patterns = ["_static", "reference.md"]
+exclude_patterns = ["_static"]
 toc_object_entries_show_parents = "hide"
 smartquotes = False                                 # "write" is a value that one types
 
