@@ -15,6 +15,7 @@ from cygrad.core.errors import cut, described
 from cygrad.core.graph.around import hook_on
 from cygrad.core.graph.gradient_slice import GradientSlice as Rows
 from cygrad.core.graph.planning import set_source, split_here
+from cygrad.core.graph.symbol import described_node
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros
 from cygrad.nets.definition import ZERO, GradientSlice, Operator
@@ -22,7 +23,7 @@ from cygrad.nets.gradients import CONCAT, Pass, hidden_inputs, kept_names, resul
 from cygrad.nets.hooks import Hooks
 from cygrad.nets.operators import Operators, Place, Record, place
 from cygrad.nets.sums import Additions, Names, is_addition, uses
-from cygrad.nets.versions import Version, Versions, is_in_place
+from cygrad.nets.versions import Version, Versions, is_in_place, is_view
 
 SHOWN = 24                  # operators that an error lists
 
@@ -85,8 +86,8 @@ class Run(Operators):
         self.runs_alone = self.can_run_alone(used)
         self.wanted: set[Version] = set()           # the versions that must be places in the graph
         for o in used:
-            k = self.position.get(id(o.of))
-            if k is None: continue
+            k, owner = self.position.get(id(o.of)), self.pass_of.get(id(o))
+            if k is None or owner is not None and owner.pass_.kind == "backward": continue  # (eager code decides there)
             for i, names in self.results[id(o)]:
                 version = self.versions.read[k][i] if i < len(self.versions.read[k]) else None
                 if version is not None and self.needed & {*names}: self.wanted.add(version)
@@ -274,6 +275,8 @@ class Run(Operators):
         elif id(o) in self.recorded or isinstance(target, Tensor) and place(target) is not None:
             with autograd.record(train_mode=None): outputs = self.compute(o, inputs)
         else: outputs = self.compute(o, inputs)
+        if id(o) in self.differentiated and is_view(o) and not any(map(place, inputs)):
+            self.record_alone(o, inputs)            # (a later write can give the memory a gradient)
         for (name, version), y in zip(self.versions.written[k], outputs, strict=True):
             self.set_output(name, y, version)
         for (name, version), _ in self.versions.writes[k].versions[1:] if k in self.versions.writes else ():
@@ -446,12 +449,16 @@ class Run(Operators):
             ends.append(at)
             sums.append(self.sum_before(additions[0], at) if additions and additions[0].last == items[0] else None)
             totals.append((total, additions))
+        for at in record.inputs:                    # (a part ends at inputs whose gradients nothing needs, too)
+            if at is None or at in groups or at in ends or described_node(at[0])[0] is None: continue
+            ends.append(at)
+            sums.append(None)
         roots = [p for p, g in zip(record.outputs, heads, strict=True) if p is not None and g is not None]
         if apart: self.compute_apart(k, record, heads, written, apart, graph)
         gradients = [g for p, g in zip(record.outputs, heads, strict=True) if p is not None and g is not None]
         heads.clear()                               # (a gradient without another reference can be overwritten)
         retain = again or self.split is not None or v is not None and v.pass_.retain_graph
-        if not ends and not which: return
+        if not totals and not which: return
         listed = v.listed if v is not None else ListedPass([], [], [], graph)
         found = listed.run(roots, gradients, ends, sums, tuple(which), retain)
         if v is None: listed.finish()

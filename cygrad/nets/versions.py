@@ -56,7 +56,7 @@ class Versions:
         self.read: list[tuple[Version | None, ...]] = []        # by operator: the versions of its inputs
         self.written: list[tuple[Version, ...]] = []
         self.writes: dict[int, Write] = {}                      # the operators in place
-        self.places: dict[str, BlobPlace] = {}                      # blobs that share memory, or may, and where
+        self.places: dict[str, BlobPlace] = {}                  # blobs that share memory, or may, and where
         self.unsure: set[Version] = set()                       # these may be equal to the versions before them
         for k, operator in enumerate(operators):
             self.inputs |= {name for name in operator.inputs if name is not None and name not in self.now}
@@ -64,7 +64,8 @@ class Versions:
             views = self.views_of(operator)
             self.written.append(tuple(self.write(name, f"operator {k}, {operator!r}") for name in operator.outputs))
             if is_in_place(operator): self.writes[k] = self.write_in_place(operator, f"operator {k}, {operator!r}")
-            else: self.move(operator, views)
+            elif not (operator.arguments.get("inplace") and operator.outputs[0] in operator.inputs):
+                self.move(operator, views)          # (what is written unrecorded stays where it is)
 
     def write(self, name: str, by: str) -> Version:
         """Count a write, and return the new version."""

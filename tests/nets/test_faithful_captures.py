@@ -280,6 +280,18 @@ def a_number_as_head(world, x):
     return cg.autograd.grad(y, world.w, 3)
 
 
+def a_view_written_unrecorded(world, x):
+    """The view has a gradient only after the recorded write to its base."""
+    with cg.record():
+        y = x * 2
+        v = y[0:2]
+        with cg.pause(): v /= 1.5
+        y *= world.w
+        loss = (y * y).sum() + (v * v).sum()
+    loss.backward()
+    return loss.detach()
+
+
 def heads_of_several_kinds(world, x):
     with cg.record(): ys = [world.w * x, world.w.square(), world.w.tanh(), world.w.sum()]
     cg.backward(ys, [2.0, np.array([1.0, 0.5, -1.0], "f4"), x, None])
