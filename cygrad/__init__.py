@@ -11,8 +11,8 @@ import numpy as _np
 with bundles.alone:
     from cygrad import autograd, memory, ops, random, testing
     from cygrad.autograd import (
-        GradientCollector, backward, enable_grad, is_recording, is_training, mark_variables, no_grad, pause,
-        predict_mode, record, set_recording, set_training, stop_gradient, train_mode,
+        GradientCollector, backward, checkpoint, enable_grad, is_recording, is_training, mark_variables, no_grad,
+        pause, predict_mode, record, set_recording, set_training, stop_gradient, train_mode,
     )
     from cygrad.core.answers import of_module as _of_module
     from cygrad.core.interop.creation import (

@@ -69,6 +69,7 @@ from cygrad.ops.join import concat as cat
 from cygrad.ops.special import cbrt as cbrt
 from cygrad.ops.elementwise import ceil as ceil
 from cygrad.ops.activations import celu as celu
+from cygrad.autograd.recomputation import checkpoint as checkpoint
 from cygrad.ops.decompose import cholesky as cholesky
 from cygrad.ops.compare import clip as clamp
 from cygrad.ops.compare import clip as clip

@@ -23,6 +23,8 @@ NUMBERS = {"int", "float", "bool", "complex"}
 
 PARAMETERS = {              # `function.parameter`, or the name of a parameter without annotation, in any function
     "plan.f": "Callable[..., object]", "plan.example": "Any",
+    "checkpoint.f": "Callable[..., Any]",
+    "determinism_check": "Literal['metadata', 'hash']", "checkpoint.keep": "str | Sequence[str] | None",
     "operands": "tuple[str | None, ...]", "as_call.arguments": "Mapping[str, Any]", "as_row.attributes": "Any",
     "kept.arguments": "Mapping[str, Any]", "wanted": "Sequence[int]",
     "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
@@ -76,7 +78,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 }
 
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
-    "plan": "profile",
+    "plan": "profile", "checkpoint": "Any",
     "Operator.as_call": "tuple[Sequence[int] | None, Any]", "Operator.kept": "tuple[list[int], list[int]]",
     **dict.fromkeys(("Operator.as_row", "LinearSolver.as_row"), "tuple[str, dict[str, Any]]"),
     **{f"Operator.{name}": "str" for name in ("operands", "outputs", "row")}, "Operator.functions": "dict[str, str]",

@@ -4,13 +4,14 @@ import cygrad.bundles  # before anything compiled
 from cygrad.autograd.function import Function, FunctionContext
 import cygrad.autograd.hooks  # noqa: F401 (it adds to Tensor)
 from cygrad.autograd.passes import GradientEdge, backward, grad
+from cygrad.autograd.recomputation import checkpoint
 from cygrad.autograd.scopes import GradientCollector, detect_anomaly, saved_tensors_hooks
 from cygrad.autograd.modes import enable_grad, no_grad, pause, predict_mode, record, train_mode
 from cygrad.autograd.variables import mark_variables, stop_gradient
 from cygrad.core.thread_state import is_recording, is_training, set_recording, set_training
 
 __all__ = [
-    "Function", "FunctionContext", "GradientCollector", "GradientEdge", "backward", "detect_anomaly", "enable_grad",
-    "grad", "is_recording", "is_training", "mark_variables", "no_grad", "pause", "predict_mode", "record",
-    "saved_tensors_hooks", "set_recording", "set_training", "stop_gradient", "train_mode",
+    "Function", "FunctionContext", "GradientCollector", "GradientEdge", "backward", "checkpoint", "detect_anomaly",
+    "enable_grad", "grad", "is_recording", "is_training", "mark_variables", "no_grad", "pause", "predict_mode",
+    "record", "saved_tensors_hooks", "set_recording", "set_training", "stop_gradient", "train_mode",
 ]

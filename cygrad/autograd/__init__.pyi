@@ -5,6 +5,7 @@ from cygrad.autograd.function import FunctionContext as FunctionContext
 from cygrad.autograd.scopes import GradientCollector as GradientCollector
 from cygrad.autograd.passes import GradientEdge as GradientEdge
 from cygrad.autograd.passes import backward as backward
+from cygrad.autograd.recomputation import checkpoint as checkpoint
 from cygrad.autograd.scopes import detect_anomaly as detect_anomaly
 from cygrad.autograd.modes import enable_grad as enable_grad
 from cygrad.autograd.passes import grad as grad
@@ -20,4 +21,4 @@ from cygrad.core.thread_state import set_recording as set_recording
 from cygrad.core.thread_state import set_training as set_training
 from cygrad.autograd.variables import stop_gradient as stop_gradient
 from cygrad.autograd.modes import train_mode as train_mode
-__all__ = ['Function', 'FunctionContext', 'GradientCollector', 'GradientEdge', 'backward', 'detect_anomaly', 'enable_grad', 'grad', 'is_recording', 'is_training', 'mark_variables', 'no_grad', 'pause', 'predict_mode', 'record', 'saved_tensors_hooks', 'set_recording', 'set_training', 'stop_gradient', 'train_mode']
+__all__ = ['Function', 'FunctionContext', 'GradientCollector', 'GradientEdge', 'backward', 'checkpoint', 'detect_anomaly', 'enable_grad', 'grad', 'is_recording', 'is_training', 'mark_variables', 'no_grad', 'pause', 'predict_mode', 'record', 'saved_tensors_hooks', 'set_recording', 'set_training', 'stop_gradient', 'train_mode']

@@ -12,7 +12,7 @@ from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Node, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of
 from cygrad.core.backward.hooks cimport call_watched
 from cygrad.core.execute.inplace cimport check_family, check_writable, follow
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport RECIPES, Flags, flags
 from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.running cimport check_stack
@@ -259,6 +259,7 @@ cdef object run_function(cls, tuple inputs):
     cdef int recording = f.recording
     cdef bint tracked = False
     cdef void* outer = f.inputs
+    cdef void* packing = f.pack
     cdef int k
     cdef list needs = [], versions = []
     if len(inputs) > MAX_TENSORS:
@@ -273,13 +274,14 @@ cdef object run_function(cls, tuple inputs):
     ctx.materialize = True
     f.recording = False
     if recording: f.inputs = <void*>inputs          # forward may write to these in place
+    if f.inspecting >= RECIPES: f.pack = NULL       # what Python code computes is not computed again
     try:
         if cls.setup_context is Function.setup_context: result = cls.forward(ctx, *inputs)
         else:
             result = cls.forward(*inputs)
             cls.setup_context(ctx, inputs, result)
     finally:
-        f.recording, f.inputs = recording, outer
+        f.recording, f.inputs, f.pack = recording, outer, packing
     several = isinstance(result, (tuple, list))
     outputs = list(result) if several else [result]
     dirty = ctx.dirty or set()

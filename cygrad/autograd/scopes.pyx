@@ -2,12 +2,10 @@
 saved_tensors_hooks. Each acts on the thread that opened it."""
 
 cimport cython
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_XDECREF, Py_XINCREF
-
+from cygrad.core.graph.packed cimport Packing, set_packing
+from cygrad.core.graph.packing cimport HookPacking
 from cygrad.core.graph.trace cimport lists_calls, refuse_trace, set_mode_scope
-from cygrad.core.execute.nans cimport FORWARD
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport FORWARD, Flags, flags
 
 from cygrad.autograd.passes import backward
 from cygrad.autograd.variables import clear_leaf
@@ -96,7 +94,7 @@ cdef class ThreadEntry:
     """One entry into a scope, with the state to restore."""
     cdef ThreadEntry outer        # the previous entry, of any thread
     cdef unsigned long thread
-    cdef object pack
+    cdef Packing pack
 
 
 cdef class Entered:
@@ -140,12 +138,12 @@ cdef class detect_anomaly(Entered):
 
     def __enter__(self):
         self.push(self.entry())
-        flags().anomaly += self.step
+        flags().inspecting += self.step
         return self
 
     def __exit__(self, kind=None, value=None, traceback=None):
         if self.pop() is None: raise RuntimeError("detect_anomaly: this scope is not open, so it cannot be closed")
-        flags().anomaly -= self.step
+        flags().inspecting -= self.step
 
 
 @cython.binding(False)
@@ -155,34 +153,25 @@ cdef class saved_tensors_hooks(Entered):
     that `pack` returns is saved instead. When backward needs the tensor, `unpack(object)` must return one of the same
     shape and dtype. If the tensor is written in place after packing, backward still raises InplaceError. Scopes nest,
     and the innermost one applies. Raises TypeError unless both are functions."""
-    cdef tuple hooks
+    cdef HookPacking hooks
 
     @cython.embedsignature.format("c")
     def __init__(self, pack, unpack):
         if not callable(pack) or not callable(unpack):
             raise TypeError(f"saved_tensors_hooks takes two functions, pack and unpack, got {type(pack).__name__} and "
                             f"{type(unpack).__name__}")
-        self.hooks = (pack, unpack)
+        self.hooks = HookPacking(pack, unpack)
 
     def __enter__(self):
         cdef Flags* f = flags()
         cdef ThreadEntry e = self.entry()
         if lists_calls(): refuse_trace("saved_tensors_hooks")
-        e.pack = <object>f.pack if f.pack != NULL else None
+        e.pack = <Packing>f.pack if f.pack != NULL else None
         self.push(e)
-        set_pack(f, self.hooks)
+        set_packing(f, self.hooks)
         return self
 
     def __exit__(self, kind=None, value=None, traceback=None):
         cdef ThreadEntry e = self.pop()
         if e is None: raise RuntimeError("saved_tensors_hooks: this scope is not open, so it cannot be closed")
-        set_pack(flags(), e.pack)
-
-
-cdef void set_pack(Flags* f, object hooks) noexcept:
-    """Make `hooks` (or None) the thread's hooks. The thread owns a reference, because a scope may be freed without
-    being closed."""
-    cdef void* before = f.pack
-    Py_XINCREF(<PyObject*>hooks if hooks is not None else NULL)
-    f.pack = <void*>hooks if hooks is not None else NULL
-    Py_XDECREF(<PyObject*>before)
+        set_packing(flags(), e.pack)

@@ -12,10 +12,16 @@ cdef extern from "cygrad/flags.h":
         void* scope
         void* pack
         void* collector
-        int anomaly
+        int inspecting
         void* op
         void* node
         int telling
         void* inputs
+
+cdef enum:                  # Flags.inspecting counts open scopes of these kinds
+    ANOMALIES = 0xFFFF      # a mask: detect_anomaly
+    FORWARD = 1 << 16       # one detect_anomaly(forward=True)
+    FORWARDS = 0xFF * FORWARD
+    RECIPES = 1 << 24       # one checkpoint()
 
 cdef Flags* flags() noexcept nogil

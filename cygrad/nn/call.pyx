@@ -36,6 +36,7 @@ cdef class CallBase:
     cdef readonly dict _buffers         # name -> whether it is part of the state_dict
     cdef readonly dict _modules         # name -> None
     cdef public object _hooks           # None, or [dict of pre-hooks, dict of hooks]
+    cdef public object _checkpoint      # None, or the arguments of checkpoint(), through which calls go
     cdef public object _mode            # None: the thread's; True: train; False: predict
     cdef public bint _pending           # whether parameters wait for their sizes
 

@@ -7,6 +7,7 @@ from inspect import getattr_static
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cygrad.autograd.recomputation import checkpoint
 from cygrad.autograd.variables import remove_grad
 from cygrad.core.answers import NoSuch
 from cygrad.core.errors import described
@@ -336,6 +337,19 @@ class Module(CallBase):
                            f"mode; call it inside `with cygrad.{wanted}():`, or call train(None), after which it "
                            f"follows the thread")
 
+    # ---- memory ------------------------------------------------------------------------------------------------------
+
+    def checkpoint_(self, on: bool = True, *, keep: str | list[str] | None = None,
+                    determinism_check: str = "metadata") -> Module:
+        """Call `forward` through `cygrad.checkpoint` from now on, or no longer if `on` is False: its intermediate
+        values are not kept for backward, but computed again there. `keep` and `determinism_check` are as there. Call it
+        on the blocks of a model: for a whole model, backward would need all values at once. Returns this module."""
+        given: dict[str, Any] = {"keep": keep, "determinism_check": determinism_check}
+        checkpoint(lambda: None, **given)           # (which checks them)
+        self._checkpoint = given if on else None
+        if on and self._hooks is None: self._hooks = {}, {}         # (so that the call looks)
+        return self
+
     # ---- calls -------------------------------------------------------------------------------------------------------
 
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
@@ -364,9 +378,9 @@ class Module(CallBase):
         return HookHandle(hooks, key)
 
     def _watched_call(self, args, kwargs):
-        """The call of a module that has hooks or waits for its sizes, or while a memory profile is open."""
+        """The call of a module that has hooks, waits for its sizes or is checkpointed, or in a memory profile."""
         before, after = self._hooks or ({}, {})
-        if not before and not after: self._hooks = None     # all were removed
+        if not before and not after and self._checkpoint is None: self._hooks = None    # all were removed
         for hook, with_kwargs in tuple(before.values()):
             if with_kwargs:
                 found = hook(self, args, kwargs)
@@ -377,7 +391,8 @@ class Module(CallBase):
         if self._pending:
             with MAKING:                            # (the first calls of several threads make the parameters once)
                 if self._pending: first_call(self, args, kwargs)
-        y = self.forward(*args, **kwargs)
+        if self._checkpoint is None: y = self.forward(*args, **kwargs)
+        else: y = checkpoint(lambda: self.forward(*args, **kwargs), **self._checkpoint)
         for hook, with_kwargs in tuple(after.values()):
             found = hook(self, args, kwargs, y) if with_kwargs else hook(self, args, y)
             if found is not None: y = found
@@ -418,7 +433,8 @@ class Module(CallBase):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"attributes": dict(self.__dict__), "parameters": dict(self._parameters), "buffers": dict(self._buffers),
-                "modules": list(self._modules), "mode": self._mode, "pending": self._pending}
+                "modules": list(self._modules), "mode": self._mode, "pending": self._pending,
+                "checkpoint": self._checkpoint}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         attributes = state["attributes"]
@@ -427,6 +443,7 @@ class Module(CallBase):
         self._buffers.update(state["buffers"])
         self._modules.update((name, attributes[name]) for name in state["modules"])
         self._mode, self._pending = state["mode"], state["pending"]
+        if state.get("checkpoint") is not None: self.checkpoint_(**state["checkpoint"])
         for name in self._parameters:               # the copy of a frozen parameter is an ordinary tensor
             x = attributes[name]
             if kind_of(x) == "plain": x.requires_grad_().drop_grad()

@@ -12,9 +12,9 @@ struct cg_flags {
     void *scope;     /* the innermost open memory.scope(), a core.graph.freed.scope */
     void *trace;     /* the open trace, a core.graph.trace.Trace: nothing is computed, and allocations are virtual */
     int values;      /* number of open requests for real memory during a trace */
-    void *pack;      /* a pair (pack, unpack) of hooks for tensors saved for backward */
+    void *pack;      /* what is saved for backward instead of tensors: a core.graph.packing.Packing */
     void *collector; /* a core.backward.gradients.Collected, that of the open GradientCollector */
-    int anomaly;     /* number of open detect_anomaly scopes; in the upper 16 bits, of those with forward=True */
+    int inspecting;  /* what is done with each operation besides running it: see core/thread_state.pxd */
     void *op;        /* the operator that runs, or a str that names other work; the innermost one */
     void *node;      /* the node that the innermost backward pass processes */
     int telling;     /* whether a listener to memory events runs */

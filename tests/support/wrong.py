@@ -172,6 +172,21 @@ def other_mode():
     y.backward(train_mode=False)
 
 
+def written_argument():
+    x, c = cg.ones(2).attach_grad(), cg.ones(2)
+    with cg.record(): y = cg.checkpoint(lambda x: cg.sin(x + c), x).sum()
+    c += 1
+    y.backward()
+
+
+def written_by_numpy():
+    shared = np.ones(2)
+    x, c = cg.ones(2, dtype="float64").attach_grad(), cg.asarray(shared)
+    with cg.record(): y = cg.checkpoint(lambda x: cg.sin(x + c), x, determinism_check="hash").sum()
+    shared[0] = 2
+    y.backward()
+
+
 def two_collectors():
     with cg.GradientCollector():
         cg.GradientCollector()

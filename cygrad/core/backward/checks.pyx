@@ -3,7 +3,7 @@
 from cygrad.core.graph cimport checksums
 from cygrad.core.graph.provenance cimport check_slot
 from cygrad.core.graph.tensor cimport FREED, TRAINING, Node, slots_of
-from cygrad.core.graph.packing cimport check_packed
+from cygrad.core.graph.packed cimport check_packed
 from cygrad.core.graph.slots cimport Slot
 
 from cygrad.core.errors import GraphFreedError

@@ -32,7 +32,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.hooks cimport (
     after_leaf, after_node, before_node, has_hooks, on_outputs, outputs_of, remove_hooks,
 )
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport ANOMALIES, Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
 from cygrad.core.graph.running cimport begin, check_stack, end
 from cygrad.core.graph.around cimport is_hooked
@@ -315,7 +315,7 @@ cdef class BackwardPass(Walk):
         if node.flags & EXTRAS:
             before_node(node, b.g, self.graph)
             if has_hooks(node, "after"): outputs = outputs_of(node, b.g)
-        if node.flags & PACKS: packed = unpack(node, flags())
+        if node.flags & PACKS: packed = unpack(node, flags(), self.retain)
         if checksums.checking: checksums.compare(node)
         nan = any_nan(b.g, node.n_out) if self.watched else False
         if not node.op.fused or self.graph: by_formula(node, b)
@@ -399,7 +399,7 @@ cdef class BackwardPass(Walk):
         """Take the state of the thread, and register the pass with those that run."""
         cdef Flags* f = flags()
         cdef bint alone
-        self.watched = f.anomaly > 0 and f.trace == NULL
+        self.watched = f.inspecting & ANOMALIES and f.trace == NULL
         if f.collector != NULL: self.collected = <Collected>f.collector
         self.trace = f.trace
         self.number = begin(self.trace != NULL, &alone)

@@ -18,4 +18,5 @@ cdef int read_outside(Trace t, const Operand* x, int n) except -1
 cdef tuple note_inputs(Execution* e, const Operand* x)
 cdef int note_call(Execution* e, Operator op, tuple inputs, object attributes, Node node, Tensor target) except -1
 cdef int refuse_shape(Operator op) except -1
+cdef int perform(Execution* e, Operator op, const Operand* x, object attributes) except -1
 cdef int drop_frozen(const Operand* x, int n, uint64_t* wanted) except -1

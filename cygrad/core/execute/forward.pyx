@@ -1,6 +1,6 @@
 """The forward calls of a program (core/graph/steps.pxd): executions whose operands and results have fixed addresses."""
 
-from cygrad.core.execute.executor cimport LARGE_WORK
+from cygrad.core.execute.executor cimport LARGE_WORK, compute
 from cygrad.core.graph.operator cimport input_bit
 from cygrad.core.graph.tensor cimport is_tracked
 from cygrad.core.graph.calls cimport item_of, tensor_item
@@ -37,6 +37,11 @@ cdef int trace_forward(Execution* e, Operator op, const Operand* x, object attri
         c.workspace = e.workspace.data
     if t.purpose != PREPARING: return 0
     return emit(t, prepare(e, op, x, attributes, target, t))
+
+
+cdef int perform(Execution* e, Operator op, const Operand* x, object attributes) except -1:
+    """Compute, or what a trace does instead."""
+    return compute(e, op) if trace_of(e.thread) is None else trace_forward(e, op, x, attributes, None)
 
 
 cdef int drop_frozen(const Operand* x, int n, uint64_t* wanted) except -1:

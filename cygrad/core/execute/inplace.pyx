@@ -8,15 +8,17 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
 from cygrad.core.execute.forward cimport drop_frozen, note_call, note_inputs, read_outside, trace_forward
-from cygrad.core.execute.nans cimport FORWARD, reads_nan, refuse_nan
+from cygrad.core.execute.nans cimport reads_nan, refuse_nan
 from cygrad.core.execute.operands cimport (
     Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
 )
+from cygrad.core.execute.recipes cimport Recipe, begin_recipe, finish_recipe_over
 from cygrad.core.execute.run cimport wanted_inputs
 from cygrad.core.graph cimport checksums
 from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator
 from cygrad.core.graph.operator cimport Call, Operator, input_bit
+from cygrad.core.graph.packed cimport will_write
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.provenance cimport remember_write
 from cygrad.core.graph.slots cimport OWN, Slot
@@ -30,7 +32,7 @@ from cygrad.core.late_bound cimport apply_inplace_t, late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport EXTERNAL, READONLY, VIRTUAL
 from cygrad.core.store.external cimport ranges_meet
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport ANOMALIES, FORWARDS, RECIPES, Flags, flags
 from cygrad.kernels.array cimport Array
 
 from cygrad.core.dtypes import DTYPES
@@ -47,6 +49,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
     cdef list _alive = None, _copies                # tensors that the operands borrow
     cdef Node node = None, put = None
     cdef tuple noted = None
+    cdef Recipe recipe = None
     cdef bint had_nan = False                       # an operand
     begin(&e, op, attributes, f)
     try:
@@ -67,18 +70,21 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
             node = record(&e, op, x, attributes, wanted)
             put = put_node(target)
             if put is None: follow(target, node, 0)
-        if f.anomaly >= FORWARD and f.trace == NULL: had_nan = reads_nan(&e)
+        if f.inspecting & FORWARDS and f.trace == NULL: had_nan = reads_nan(&e)
+        if f.inspecting >= RECIPES: recipe = begin_recipe(&e, op, x, attributes)
+        will_write(f, target.buffer)
         if f.trace == NULL: compute(&e, op)
         else: trace_forward(&e, op, x, attributes, target)
         raise_version(f, target.buffer)
-        if f.anomaly: remember_write(target.buffer)
+        if f.inspecting & ANOMALIES: remember_write(target.buffer)
+        if recipe is not None: finish_recipe_over(recipe, &e, target)
         if node is not None:
             update_saved(node, target)
             if checksums.checking: checksums.remember(node)
             written(target, node, 0, put)
             if f.pack != NULL: pack(node, f)
         if noted is not None: note_call(&e, op, noted, attributes, node, target)
-        if f.anomaly >= FORWARD and f.trace == NULL: refuse_nan(&e, op, had_nan)
+        if f.inspecting & FORWARDS and f.trace == NULL: refuse_nan(&e, op, had_nan)
     finally:
         end(&e)
         release_operands(x, n)

@@ -8,11 +8,12 @@ from cygrad.core.execute.executor cimport (
 from cygrad.core.execute.forward cimport (
     drop_frozen, note_call, note_inputs, read_outside, refuse_shape, trace_forward,
 )
-from cygrad.core.execute.nans cimport FORWARD, reads_nan, refuse_nan
+from cygrad.core.execute.nans cimport reads_nan, refuse_nan
 from cygrad.core.execute.operands cimport (
     Operand, convert, is_plain, plain_operand, prepare, read_operand, read_tensor, release_operands,
     warn_if_widened,
 )
+from cygrad.core.execute.recipes cimport begin_recipe, finish_recipe
 from cygrad.core.graph.operator cimport MAX_INPUTS, N_INLINE, Call, Operator, input_bit
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.tensor cimport Node, Tensor, attach, ensure_tensor, fill, is_tracked, ready, shell
@@ -21,7 +22,7 @@ from cygrad.core.graph.trace cimport Trace
 from cygrad.core.graph.views cimport join
 from cygrad.core.late_bound cimport apply1_t, apply2_t, late_bound
 from cygrad.core.store.buffer cimport GRAPHLESS
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport FORWARD, FORWARDS, RECIPES, Flags, flags
 from cygrad.kernels.array cimport Layout, has_gradients
 
 
@@ -85,9 +86,8 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
         else:
             place_fresh(&e, 0)
             if f.trace != NULL: trace_forward(&e, op, x, attributes, None)
-            else:
-                compute(&e, op)
-                if f.anomaly >= FORWARD: refuse_nan(&e, op, reads_nan(&e))
+            else: compute(&e, op)
+            if f.inspecting >= FORWARD: inspect(&e, op, x, attributes)
         n_visible = c.n_out - c.hidden
         y = shell()                                 # everything that can fail precedes take_result()
         if n_visible > 1: out = [y, *[shell() for _ in range(n_visible - 1)]]
@@ -105,6 +105,13 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     finally:
         end(&e)
         release_operands(x, n)
+
+
+cdef int inspect(Execution* e, Operator op, const Operand* x, object attributes) except -1:
+    """What open scopes do with an operation that has run."""
+    if e.thread.inspecting & FORWARDS and e.thread.trace == NULL: refuse_nan(e, op, reads_nan(e))
+    if e.thread.inspecting >= RECIPES: finish_recipe(begin_recipe(e, op, x, attributes), e)
+    return 0
 
 
 cdef object run_redirected(Operator op, Operand* x, int n, object attributes):

@@ -15,6 +15,7 @@ function and one trace: it raises RuntimeError, which names the difference, for 
     hooks on older graphs   eager; refused by a capture
     detect_anomaly          eager
     saved_tensors_hooks     eager
+    checkpoint              eager; in a captured function its operators are calls of the program
     grad_req                kept; refused where a tensor has become a variable, or a variable is none any more
     stype                   kept
     mode                    kept by a net that has none (net.training is None), else fixed
@@ -45,7 +46,7 @@ from cygrad.core.graph.extras cimport extras_of
 from cygrad.core.graph.slots cimport Slot, buffer_in, was_written
 from cygrad.core.graph.tensor cimport EXTRAS, FREED, NULL_REQ, next_number, node_of, slots_of
 from cygrad.core.store cimport layout as lay
-from cygrad.core.thread_state cimport Flags, flags
+from cygrad.core.thread_state cimport ANOMALIES, Flags, flags
 
 from cygrad.core.dtypes import DTYPES, default_dtype_reads
 
@@ -85,8 +86,8 @@ cdef str obstacle(const Flags* f, bint gradients):
     """The open scope of the thread in which only eager code does what is right, or None. `gradients`: the step writes
     to the .grad of variables."""
     if gradients and f.collector != NULL: return "a GradientCollector is open in this thread"
-    if f.anomaly: return "detect_anomaly() is open in this thread"
-    if f.pack != NULL: return "saved_tensors_hooks() is open in this thread"
+    if f.inspecting & ANOMALIES: return "detect_anomaly() is open in this thread"
+    if f.pack != NULL: return f"{(<object>f.pack).scope} is open in this thread"
     return None
 
 

@@ -44,17 +44,21 @@ cdef int check_slot(Node node, const Slot* s) except -1:
     """Raise InplaceError if the buffer of a slot was written after it was saved."""
     cdef Buffer* b = buffer_in(s)
     if b == NULL or not was_rewritten(node, s, b): return 0
-    return raise_rewritten_at(node, s.layout, s.version, b)
+    return raise_rewritten_at(node, s.layout, s.version, b, 0)
 
 
-cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b) except -1:
-    if b.flags & VIRTUAL and not traces(): refuse_virtual()    # (another thread's trace has made it)
+cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b, uint32_t last) except -1:
+    """Raise InplaceError for what `node` saved of a buffer at version `kept`. A buffer that was released since is NULL,
+    and its version was `last`."""
+    if b != NULL and b.flags & VIRTUAL and not traces(): refuse_virtual()       # (another thread's trace made it)
     line = line_of(node)                            # (None unless detect_anomaly was on)
-    at, write = writes.get(<size_t>b, (None, None))
+    at, write = writes.get(<size_t>b, (None, None)) if b != NULL else (None, None)
+    if b != NULL: last = version_of(b)
     recorded = "" if line is None else f" (recorded at {line})"
-    written = f" (at {write})" if at == b.version else ""
-    gradient = " (backward itself writes to a variable's .grad: use a copy() of it)" if b.gradients else ""
+    written = f" (at {write})" if at == last else ""
+    gradient = ""
+    if b != NULL and b.gradients: gradient = " (backward itself writes to a variable's .grad: use a copy() of it)"
     raise InplaceError(
         f"{node.name()}{recorded} saved a tensor of shape {lay.shape_tuple(l)} for backward at version {kept}, but it "
-        f"has been written in place since{written} and is at version {version_of(b)}; write to a copy(), or compute "
+        f"has been written in place since{written} and is at version {last}; write to a copy(), or compute "
         f"what uses it before the write{gradient}")

@@ -10,7 +10,7 @@ from libc.string cimport memset
 from cygrad.core.graph cimport checksums
 from cygrad.core.graph.provenance cimport remember_line
 from cygrad.core.graph.tensor cimport TRAINING, Edge, Node, PyObject_GC_Track, collected, next_number, slots_of
-from cygrad.core.thread_state cimport Flags
+from cygrad.core.thread_state cimport ANOMALIES, Flags
 from cygrad.core.graph.slots cimport Slot, slot_saved
 from cygrad.core.graph.tape cimport link
 from cygrad.kernels.array cimport Layout
@@ -68,7 +68,7 @@ cdef inline int append_to_tape(Node node, Flags* f) except -1:
     if f.training: node.flags |= TRAINING
     node.seq = next_number()
     if checksums.checking: checksums.remember(node)
-    if f.anomaly: remember_line(node)
+    if f.inspecting & ANOMALIES: remember_line(node)
     if slot_saved != NULL:
         slot_saved(<void*>node, NULL)               # (the node itself)
         for k in range(node.n_slots): slot_saved(<void*>node, &slots_of(node)[k])

@@ -7,6 +7,7 @@ whether there is a trace."""
 
 from libc.string cimport memset
 
+from cygrad.core.graph.packed cimport will_write
 from cygrad.core.graph.tensor cimport Tensor, ready
 from cygrad.core.graph.trace cimport Trace
 from cygrad.core.store.buffer cimport Buffer
@@ -93,6 +94,7 @@ cdef inline bint call(Flags* f, str name, Kernel kernel, Arrays* x, int writes, 
     the call, with a copy of the `nbytes` of parameters, and returns False. The first `writes` arrays are written in
     place, so the versions of their buffers rise."""
     cdef int k
+    for k in range(writes): will_write(f, x.buffers[k])
     if f.trace != NULL: return trace_call(name, kernel, x, writes, parameters, nbytes, held)
     kernel(x.at, parameters, held)
     for k in range(writes): x.buffers[k].version += 1

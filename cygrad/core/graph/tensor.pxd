@@ -12,7 +12,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.store.layout cimport decref
-from cygrad.core.store.buffer cimport EXTERNAL, VIRTUAL, ZEROS, Buffer, drop, make, make_real
+from cygrad.core.store.buffer cimport EXTERNAL, VIRTUAL, WATCHED, ZEROS, Buffer, drop, make, make_real
 from cygrad.core.graph.slots cimport Slot, find_slot
 from cygrad.kernels.array cimport Array, Layout, itemsize
 
@@ -182,8 +182,9 @@ cdef inline void attach(Tensor y, Node node, int output_nr) noexcept:
     y._tracked = True
 
 cdef inline bint sole(Buffer* b, const Layout* l, const Layout* wanted, int dtype) noexcept:
-    """Whether `b` has no holder but the caller and can be overwritten by a dense result of the shape `wanted`."""
-    return (b.holders == 1 and not b.flags & EXTERNAL and l.dense and l.offset == 0
+    """Whether `b` has no holder but the caller, not even a weak one, and can be overwritten by a dense result of the
+    shape `wanted`."""
+    return (b.holders == 1 and not b.flags & (EXTERNAL | WATCHED) and l.dense and l.offset == 0
             and b.nbytes == <size_t>(wanted.size * itemsize(dtype)))
 
 cdef inline const Layout* output_layout(Node n, int k) noexcept:

@@ -7,6 +7,7 @@ from wrong import (
     RESULT, VARIABLE, backward_twice, closed_collector, collector_of_another_thread, from_a_gradient,
     graph_into_a_given_buffer, in_two_passes_at_once, marked_on_its_way, nan, other_mode, own_gradient,
     returned_and_written, set_grad, two_collectors, written_after_it_was_kept,
+    written_argument, written_by_numpy,
 )
 
 class Foreign:
@@ -120,6 +121,20 @@ CASES = [
     (lambda: other_mode(), RuntimeError,
      "backward was called in predict mode, but dropout was recorded in train mode; omit train_mode, or record the "
      "graph again"),
+    (lambda: cg.checkpoint(3), TypeError, "checkpoint takes a function and its arguments, got 3"),
+    (lambda: cg.checkpoint(abs, determinism_check="none"), ValueError,
+     "checkpoint: determinism_check must be \"metadata\" or \"hash\", got 'none'"),
+    (lambda: cg.checkpoint(abs, keep=7), TypeError,
+     "checkpoint: keep must be the name of an operator or a list of names, got 7"),
+    (lambda: cg.checkpoint(abs, keep=["linear", "conv"]), ValueError,
+     "checkpoint: keep names 'conv', which is no operator; the operators are the rows of cygrad.ops.ROWS, such as "
+     "\"linear\", \"matmul\" and \"attention\""),
+    (lambda: written_argument(), cg.InplaceError,
+     "checkpoint: add cannot be computed again, because a tensor of 8 bytes that the checkpointed function has read "
+     "was written in place since; write to a copy(), or after backward"),
+    (lambda: written_by_numpy(), RuntimeError,
+     "checkpoint: add, computed again, gave other values than before; an array that it reads was written through "
+     "NumPy, or the operator is not deterministic: keep its results with keep=['add']"),
     (lambda: two_collectors(), RuntimeError,
      "GradientCollector: another one is open in this thread; close it first, or call its backward several times"),
     (lambda: collector_of_another_thread(), RuntimeError,
