@@ -124,6 +124,11 @@ class Blobs:
         return self._use().blobs
 
     @property
+    def written(self) -> Mapping[str, list[int]]:
+        """The positions of the operators that write each blob, for lowering.py."""
+        return self._use().writers
+
+    @property
     def passes(self) -> tuple[Pass, ...]:
         """The backward passes, for lowering.py."""
         return self._passes
@@ -188,14 +193,15 @@ class Blobs:
             seen.add(id(operator))
             for name in operator.inputs:
                 if name is None: continue
-                known = name in writers or name in self._constants or name in self._bindings
-                if not known: inputs[name] = None
-                blobs[name] = None
-                positions = readers.setdefault(name, [])
-                if not positions or positions[-1] != k: positions.append(k)
+                if name not in blobs:
+                    blobs[name] = None
+                    if name not in self._constants and name not in self._bindings: inputs[name] = None
+                if name not in readers: readers[name] = [k]
+                elif readers[name][-1] != k: readers[name].append(k)
             for name in operator.outputs:
                 blobs[name] = None
-                writers.setdefault(name, []).append(k)
+                if name in writers: writers[name].append(k)
+                else: writers[name] = [k]
         for constant in self._constants: blobs[Blob(constant)] = None
         use = Use(tuple(inputs), tuple(absent), tuple(blobs), writers, readers)
         self._used = self._edits, use

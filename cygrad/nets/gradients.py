@@ -188,7 +188,7 @@ class ReverseVisit:
     def __init__(self, operators: tuple[Operator, ...], skip: int, constants: set[str], who: str, taken: set[str],
                  frozen: frozenset[str]):
         self.operators, self.skip, self.constants, self.who = operators, min(skip, len(operators)), constants, who
-        self.frozen = frozen
+        self.frozen, self.fixed = frozen, constants | frozen
         self.splits: dict[Version, int] = {}            # how many names of contributions to a gradient there are
         self.versions = Versions(operators)
         self.at = {id(o): k for k, o in enumerate(operators)}
@@ -232,12 +232,12 @@ class ReverseVisit:
 
     def emit(self, operator: Operator) -> None:
         self.added.append(operator)
-        for name in operator.outputs: self.versions.write(name, repr(operator))
+        for name in operator.outputs: self.versions.write(name)
 
     # ---- which operators have gradients
 
     def targets(self, k: int) -> list[int]:
-        return targets_of(self.operators[k], self.constants | self.frozen)
+        return targets_of(self.operators[k], self.fixed)
 
     def read_by(self, k: int) -> tuple[Version | None, ...]:
         """The versions of what operator k is differentiated for: its inputs, and hidden ones of a gradient operator."""
@@ -451,13 +451,15 @@ def targets_of(operator: Operator, constants: Any) -> list[int]:
     """The positions of the inputs of an operator that can have a gradient."""
     if operator.type == STOP or operator.type in MADE or not operator.arguments.get("recorded", True): return []
     reads = differentiated(operator, constants)
-    names, without = [""] * len(reads), ""
+    found = [i for i, name in enumerate(reads) if name is not None and name not in constants]
     if operator.of is None and operator.type in ROWS and operator.type not in registered:
         row = ROWS[operator.type]
         if not row.operator.differentiable and not row.selects: return []
-        names, without = operand_names(operands(operator.type), len(reads)), row.operator.no_gradient
-    return [i for i, name in enumerate(reads)
-            if name is not None and name not in constants and not (names[i] and names[i] in without.split())]
+        without = row.operator.no_gradient.split()
+        if without:
+            names = operand_names(operands(operator.type), len(reads))
+            return [i for i in found if not names[i] or names[i] not in without]
+    return found
 
 
 def wanted_of(operator: Operator, constants: Any) -> Sequence[int]:

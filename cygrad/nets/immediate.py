@@ -10,10 +10,11 @@ import cygrad.autograd as autograd
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.gradient_slice import GradientSlice as Rows
 from cygrad.core.graph.scopes import unscoped
+from cygrad.core.graph.symbol import place
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nets.definition import Operator
 from cygrad.nets.gradients import differentiated
-from cygrad.nets.operators import Operators, Record, place
+from cygrad.nets.operators import Operators, Record
 
 
 class ImmediateState(local):

@@ -15,15 +15,15 @@ from cygrad.core.errors import cut, described
 from cygrad.core.graph.around import hook_on
 from cygrad.core.graph.gradient_slice import GradientSlice as Rows
 from cygrad.core.graph.planning import set_source, split_here
-from cygrad.core.graph.symbol import described_node
+from cygrad.core.graph.symbol import place
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros
 from cygrad.nets.definition import ZERO, GradientSlice, Operator
 from cygrad.nets.gradients import CONCAT, Pass, hidden_inputs, kept_names, results_of
 from cygrad.nets.hooks import Hooks
-from cygrad.nets.operators import Operators, Place, Record, place
-from cygrad.nets.sums import Additions, Names, is_addition, uses
-from cygrad.nets.versions import Version, Versions, is_in_place, is_view
+from cygrad.nets.operators import Operators, Place, Record
+from cygrad.nets.sums import Additions, Names, is_addition
+from cygrad.nets.versions import Version, Versions, is_view
 
 SHOWN = 24                  # operators that an error lists
 
@@ -69,16 +69,23 @@ class Run(Operators):
         for o in used: self.differentiated[id(o.of)] = self.position[id(o)]
         recorded = {id(o) for v in self.passes for o in v.pass_.forward}
         self.recorded = {*self.differentiated, *(recorded if used else ())}
-        self.results = {id(o): [(i, tuple(map(str, names))) for i, names in results_of(o, self.constants)]
-                        for o in used}
+        self.results = {id(o): results_of(o, self.constants) for o in used}
         self.additions = Additions(self.operators, self.results, {*self.differentiated})
         self.done: set[int] = set()                 # the additions that have happened
         self.missing: set[str] = set()              # the gradients that do not exist,
         self.zero: dict[str, Any] = {}              # those among them that are zeros if nothing is added to them
         self.pass_of = {id(o): v for v in self.passes for o in v.pass_.operators}
-        self.reads = [self.reads_of(k) for k in range(len(self.operators))]
-        self.readers = uses(self.reads)
-        self.writers = uses([tuple(map(str, o.outputs)) for o in self.operators])
+        self.begins, self.ends = ({k: [v for v in self.passes if k in (v.first, v.last)[i:][:1]] for v in self.passes
+                                   for k in (v.first, v.last)[i:][:1]} for i in range(2))
+        self.others: set[int] = set()               # gradient operators that read other blobs than those kept,
+        self.alone: set[int] = set()                # and those whose own operators do not run before them
+        self.first: dict[str | None, int] = {}      # the first and
+        self.last: dict[str | None, int] = {}       # the last operator that reads each name when it runs
+        for k in range(len(self.operators)):
+            for name in self.reads_of(k):
+                self.first.setdefault(name, k)
+                self.last[name] = k
+        self.writers = net.written
         self.variables: dict[str, tuple[Variables, int]] = {}       # by the names of direct contributions,
         self.whole: dict[str, tuple[Variables, int]] = {}           # and of whole gradients that are delivered
         self.delivered_names: set[str] = set()
@@ -86,13 +93,14 @@ class Run(Operators):
         self.runs_alone = self.can_run_alone(used)
         self.wanted: set[Version] = set()           # the versions that must be places in the graph
         for o in used:
-            k, owner = self.position.get(id(o.of)), self.pass_of.get(id(o))
-            if k is None or owner is not None and owner.pass_.kind == "backward": continue  # (eager code decides there)
+            at, owner = self.position.get(id(o.of)), self.pass_of.get(id(o))
+            if at is None or owner is not None and owner.pass_.kind == "backward": continue  # (eager code decides)
             for i, names in self.results[id(o)]:
-                version = self.versions.read[k][i] if i < len(self.versions.read[k]) else None
+                version = self.versions.read[at][i] if i < len(self.versions.read[at]) else None
                 if version is not None and self.needed & {*names}: self.wanted.add(version)
         self.heads_at = {version: None for v in self.passes for version, _ in v.pass_.heads}
         self.places: dict[Version, Place | None] = {}       # of the heads
+        self.marked = {name for name, _ in (*self.wanted, *self.heads_at)}
         self.overwritten = {(name, later - 1) for w in self.versions.writes.values() for (name, later), _ in w.versions}
 
     # ---- before the run
@@ -107,17 +115,18 @@ class Run(Operators):
         self.runs = [True] * len(self.operators)
         for k in range(len(self.operators) - 1, -1, -1):
             o = self.operators[k]
-            if o.is_gradient and o.outputs and not is_in_place(o):
-                self.runs[k] = any(name in self.needed for name in o.outputs)
-            if self.runs[k]: self.needed |= {*filter(None, o.inputs)}
+            if o.is_gradient and o.outputs and k not in self.versions.writes:
+                self.runs[k] = not self.needed.isdisjoint(o.outputs)
+            if self.runs[k]: self.needed.update(name for name in o.inputs if name is not None)
 
     def can_run_alone(self, used: list[Operator]) -> bool:
         """Whether the inputs of all operators exist that do not run themselves, but whose gradient operators do."""
+        if not self.alone: return True
         known, asked = {*self.values}, {*map(id, used)}
         for k, o in enumerate(self.operators):
             if o.of is not None and id(o) in asked and self.position.get(id(o.of), k) >= k:
                 if not known.issuperset(filter(None, o.of.inputs)): return False
-            known |= {*o.outputs}
+            known.update(o.outputs)
         return True
 
     def delivered(self, v: Variables) -> list[str]:
@@ -126,17 +135,18 @@ class Run(Operators):
         return [name for name, x in self.net.bindings.items() if x.requires_grad and name in p.gradients
                 and (not p.inputs or name in p.inputs or not x.is_leaf)]
 
-    def reads_of(self, k: int) -> tuple[str, ...]:
+    def reads_of(self, k: int) -> tuple[str | None, ...]:
         """The values that operator k reads when it runs. What a gradient operator keeps is in the graph."""
         o = self.operators[k]
         if not self.runs[k]: return ()
-        if o.of is None: return tuple(filter(None, o.inputs))
+        if o.of is None: return o.inputs
         n = len(o.inputs) - len(o.of.outputs)
-        at = self.position.get(id(o.of), k)
-        if at >= k: return (*filter(None, o.of.inputs), *filter(None, o.inputs))
-        kept = kept_names(o.of, [i for i, _ in self.results[id(o)]])
-        others = [name for i, name in enumerate(o.inputs[:n]) if i >= len(kept) or name != kept[i]]
-        return (*filter(None, others), *filter(None, o.inputs[n:]))
+        kept, reads = kept_names(o.of, [i for i, _ in self.results[id(o)]]), o.inputs[:n]
+        if kept != [*reads]: self.others.add(k)
+        if self.position.get(id(o.of), k) >= k:
+            self.alone.add(k)
+            return *o.of.inputs, *o.inputs
+        return *[name for i, name in enumerate(reads) if i >= len(kept) or name != kept[i]], *o.inputs[n:]
 
     def find_variables(self, v: Variables) -> None:
         """Find the variables of a pass, and whether its operators contribute to them directly."""
@@ -157,11 +167,11 @@ class Run(Operators):
                 version = read[i] if i < len(read) else None
                 if version is not None: targets.setdefault(version[0], []).append(names)
         for name in blobs:
-            total = tuple(map(str, names_of(p.gradients[name])))
+            total = names_of(p.gradients[name])
             found, made = ([total], []) if len(total) == 2 else self.additions.contributions(total[0])
             direct = (sorted(found) == sorted(targets.get(name, [])) and len({*found}) == len(found)
                       and not any(self.is_value((a.total,)) for a in made[1:])
-                      and not any(id(self.operators[self.writer(names[0], v)]) in self.differentiated
+                      and not any(v.graph and id(self.operators[self.writer(names[0], v)]) in self.differentiated
                                   for names in found))
             i = len(v.blobs)
             v.blobs.append(name)
@@ -178,7 +188,7 @@ class Run(Operators):
 
     def is_used(self, name: str, by: int) -> bool:
         """Whether a name is a result, or an operator reads it that is not the one at `by`."""
-        return name in self.kept or any(k != by for k in self.readers.get(name, ()))
+        return name in self.kept or self.first.get(name, by) != by or self.last.get(name, by) != by
 
     # ---- the run
 
@@ -202,11 +212,9 @@ class Run(Operators):
         set_source(k)
         if self.hooks is not None: self.hooks.begin(k, self.values)
         try:
-            for v in self.passes:
-                if v.first == k: self.begin(v)
+            for v in self.begins.get(k, ()): self.begin(v)
             self.run_operator(k)
-            for v in self.passes:
-                if v.last == k: self.finish(v)
+            for v in self.ends.get(k, ()): self.finish(v)
         except Exception as e:
             if self.hooks is None or not self.hooks.raised: e.add_note(self.progress())
             e.operator = k          # type: ignore[attr-defined]  # for plan.py
@@ -214,8 +222,9 @@ class Run(Operators):
         self.at = k + 1
         if self.hooks is not None: self.hooks.end(self.values)
         o = self.operators[k]
-        for name in (*self.reads[k], *o.outputs, *filter(None, o.inputs)):
-            if name not in self.kept and self.readers.get(name, (-1,))[-1] <= k: self.values.pop(name, None)
+        for names in (o.inputs, o.outputs, o.of.inputs if o.of is not None and k in self.alone else ()):
+            for name in names:
+                if name in self.values and self.last.get(name, -1) <= k and name not in self.kept: del self.values[name]
 
     def progress(self) -> str:
         """The operators that ran and the one that failed, with what it read."""
@@ -223,6 +232,9 @@ class Run(Operators):
 
     def set_value(self, name: str, value: Any, version: int) -> None:
         """Set a blob. One whose gradient an operator computes becomes a variable, unless it is recorded."""
+        if name not in self.marked:
+            self.values[name] = value
+            return
         if (name, version) in self.wanted and isinstance(value, Tensor):
             if not value.requires_grad and value.dtype.kind == "f" and name not in self.constants:
                 value = value.detach().requires_grad_()
@@ -255,21 +267,21 @@ class Run(Operators):
         o = self.operators[k]
         if k in self.done: return
         if not self.runs[k]:
-            self.missing |= {*o.outputs}
+            self.missing.update(o.outputs)
             return
         if o.of is not None: self.run_gradient(k)
-        elif is_addition(o) and not self.missing.isdisjoint(o.inputs): self.add_missing(k)
-        elif o.is_gradient and o.type == CONCAT and not self.missing.isdisjoint(o.inputs): self.join_existing(k)
-        elif o.is_gradient and not self.missing.isdisjoint(o.inputs):
+        elif not o.is_gradient or self.missing.isdisjoint(o.inputs): self.run_forward(k)
+        elif is_addition(o): self.add_missing(k)
+        elif o.type == CONCAT: self.join_existing(k)
+        else:
             for name, version in self.versions.written[k]: self.set_output(name, None, version)
-        else: self.run_forward(k)
-        self.deliver(k)
+        if self.whole: self.deliver(k)
 
     def run_forward(self, k: int) -> None:
         """Run an operator that is no gradient operator."""
         o = self.operators[k]
-        inputs = [None if name is None else self.value(name) for name in o.inputs]
-        target = inputs[o.inputs.index(o.outputs[0])] if is_in_place(o) else None
+        inputs = self.operands(o)
+        target = inputs[o.inputs.index(o.outputs[0])] if k in self.versions.writes else None
         if not o.arguments.get("recorded", True): outputs = self.compute(o, inputs)
         elif id(o) in self.differentiated: outputs = self.record(o, inputs)
         elif id(o) in self.recorded or isinstance(target, Tensor) and place(target) is not None:
@@ -388,14 +400,14 @@ class Run(Operators):
         graph = v.graph if v is not None else id(o) in self.differentiated
         heads = self.heads(o, record, lambda name: self.take(name, k))
         again = self.differentiated[id(of)] > k
-        record = self.substituted(o, record)
+        if k in self.others: record = self.substituted(o, record)
         if id(o) in self.differentiated: self.run_recorded(k, record, heads, graph)
         else: self.run_part(k, record, heads, written, graph, again)
         if not again: self.records.pop(id(of), None)
 
     def version(self, k: int, name: str) -> int:
         """The version of a name that operator k writes."""
-        return dict(self.versions.written[k])[name]
+        return next(version for written, version in self.versions.written[k] if written == name)
 
     def run_recorded(self, k: int, record: Record, heads: list[Any], graph: bool) -> None:
         """Run a gradient operator that is differentiated itself: each contribution is a result of its own."""
@@ -430,7 +442,7 @@ class Run(Operators):
         apart: list[Names] = []                     # contributions that are values of their own
         for i, names in written:
             at = record.inputs[i]
-            if not self.needed & {*names}: self.missing |= {*names}
+            if self.needed.isdisjoint(names): self.missing.update(names)
             elif names[0] in self.variables:
                 which.append(self.variables[names[0]][1])
                 if self.is_value(names): apart.append(names)
@@ -449,10 +461,6 @@ class Run(Operators):
             ends.append(at)
             sums.append(self.sum_before(additions[0], at) if additions and additions[0].last == items[0] else None)
             totals.append((total, additions))
-        for at in record.inputs:                    # (a part ends at inputs whose gradients nothing needs, too)
-            if at is None or at in groups or at in ends or described_node(at[0])[0] is None: continue
-            ends.append(at)
-            sums.append(None)
         roots = [p for p, g in zip(record.outputs, heads, strict=True) if p is not None and g is not None]
         if apart: self.compute_apart(k, record, heads, written, apart, graph)
         gradients = [g for p, g in zip(record.outputs, heads, strict=True) if p is not None and g is not None]
@@ -460,12 +468,12 @@ class Run(Operators):
         retain = again or self.split is not None or v is not None and v.pass_.retain_graph
         if not totals and not which: return
         listed = v.listed if v is not None else ListedPass([], [], [], graph)
-        found = listed.run(roots, gradients, ends, sums, tuple(which), retain)
+        found = listed.run(roots, gradients, ends, sums, tuple(which), retain, False, record.inputs)
         if v is None: listed.finish()
         found.reverse()
         for total, additions in totals:
             at_k = additions[-1].position if additions else k
-            self.done |= {a.position for a in additions}
+            self.done.update(a.position for a in additions)
             self.set_parts(at_k, total, found.pop())
             if at_k != k: self.deliver(at_k)
         if which and v is not None: self.count(v, tuple(which), True)
@@ -473,8 +481,8 @@ class Run(Operators):
     def is_value(self, names: Names) -> bool:
         """Whether a contribution is a result, or read by more than its addition. (A whole gradient is not asked.)"""
         if names[0] in self.delivered_names: return False
-        a = [a for name in names for a in (self.additions.adds.get(name),) if a is not None]
-        return any(self.is_used(name, a[0].position if a else -1) for name in names)
+        a = next((self.additions.adds[name] for name in names if name in self.additions.adds), None)
+        return any(self.is_used(name, -1 if a is None else a.position) for name in names)
 
     def chain(self, items: list[Names]) -> tuple[Names, list[Any]] | None:
         """The name of the sum to which contributions to one gradient are added as they are computed, and the additions
@@ -512,7 +520,7 @@ class Run(Operators):
 
 def names_of(g: Any) -> Names:
     """The name of a gradient, or the two of a row-sparse one."""
-    return tuple(g) if isinstance(g, GradientSlice) else (g,)
+    return (*g,) if isinstance(g, GradientSlice) else (g,)
 
 
 def progress(net: Any, at: int, values: Mapping[str, Any]) -> str:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import cygrad.autograd as autograd
 from cygrad.autograd.function import Function
-from cygrad.core.backward.listed import ListedPass, described_place, node_on, written_place
+from cygrad.core.backward.listed import ListedPass, described_place, is_gradient_at, node_on, written_place
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.planning import is_tracing
-from cygrad.core.graph.symbol import place_of
+from cygrad.core.graph.symbol import place
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros_like
 from cygrad.core.interop.numpy import asarray
@@ -37,13 +37,6 @@ def flat(found: Any) -> tuple[Any, ...]:
     """The tensors of a result, which can be tuples inside each other."""
     if isinstance(found, (tuple, list)): return tuple(y for part in found for y in flat(part))
     return (found,)
-
-
-def place(x: Any) -> Place | None:
-    """The place of a value in the graph, None if it has none."""
-    if not isinstance(x, Tensor): return None
-    node, nr = place_of(x)
-    return None if node is None else (node, nr)
 
 
 # ---- Python operators ------------------------------------------------------------------------------------------------
@@ -106,6 +99,11 @@ class Operators:
                                f"of integers or of a blob on which no head depends")
         return self.values[name]
 
+    def operands(self, operator: Operator) -> list[Any]:
+        """The values of the inputs of an operator."""
+        try: return [None if name is None else self.values[name] for name in operator.inputs]
+        except KeyError: return [None if name is None else self.value(name) for name in operator.inputs]
+
     def compute(self, operator: Operator, inputs: list[Any], writes: bool = True) -> tuple[Any, ...]:
         """The outputs of an operator, recorded if this thread records; see forward()."""
         grad_f = operator.function[1] if operator.function is not None else None
@@ -160,12 +158,11 @@ class Operators:
         for j, name in enumerate(names):
             g = None if name is None else take(name)
             at = record.outputs[j]
-            if g is not None and at is not None:
+            if g is not None and at is not None and not is_gradient_at(*at, g):
                 shape, dtype = described_place(*at)
-                if not isinstance(g, Tensor) or (g.shape, g.dtype) != (shape, dtype):
-                    raise ValueError(f"the head gradient {described(str(name))} of "
-                                     f"{described(str(record.operator.outputs[j]))} must be {dtype} {shape}, got "
-                                     f"{described(g)}")
+                raise ValueError(f"the head gradient {described(str(name))} of "
+                                 f"{described(str(record.operator.outputs[j]))} must be {dtype} {shape}, got "
+                                 f"{described(g)}")
             found.append(g)
             del g
         return found

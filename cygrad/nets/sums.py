@@ -4,7 +4,7 @@ A list has a name for each contribution and an operator for each addition. Eager
 it is computed, mostly in the kernel that computes it. A run does the same where nothing else reads the names."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cygrad.nets.definition import Operator
 from cygrad.nets.gradients import ADD, ADD_ROWS
@@ -38,9 +38,10 @@ class Additions:
         for k, o in enumerate(operators):
             if not is_addition(o): continue
             at = len(o.inputs) - 1 if o.inputs[0] in slices or len(o.inputs) == 2 else 1
-            before, last = tuple(map(str, o.inputs[:at])), tuple(map(str, o.inputs[at:]))
-            made = Addition(k, before, last, str(o.outputs[0]))
-            self.adds |= dict.fromkeys((*before, *last), made)
+            inputs: Any = o.inputs                  # (none is None)
+            before, last = inputs[:at], inputs[at:]
+            made = Addition(k, before, last, o.outputs[0])
+            for name in inputs: self.adds[name] = made
             found = self.recorded if id(o) in recorded else self.of_last
             if last[0] in found: continue           # (an edited net reads it twice)
             found[last[0]] = made
@@ -65,11 +66,3 @@ def is_addition(operator: Operator) -> bool:
     """Whether an operator of a backward pass adds two contributions."""
     return (operator.is_gradient and operator.of is None and operator.type in (ADD, ADD_ROWS)
             and len(operator.inputs) == (2 if operator.type == ADD else 3) and None not in operator.inputs)
-
-
-def uses(names: Sequence[Sequence[str]]) -> Mapping[str, list[int]]:
-    """The positions of the operators that use each name, which the arguments list for each operator."""
-    found: dict[str, list[int]] = {}
-    for k, used in enumerate(names):
-        for name in dict.fromkeys(used): found.setdefault(name, []).append(k)
-    return found

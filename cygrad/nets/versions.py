@@ -51,27 +51,41 @@ class Versions:
 
     def __init__(self, operators: Sequence[Operator]):
         self.now: dict[str, int] = {}
-        self.history: dict[str, list[str]] = {}
         self.inputs: set[str] = set()                           # the blobs that are read before they are written
         self.read: list[tuple[Version | None, ...]] = []        # by operator: the versions of its inputs
         self.written: list[tuple[Version, ...]] = []
         self.writes: dict[int, Write] = {}                      # the operators in place
         self.places: dict[str, BlobPlace] = {}                  # blobs that share memory, or may, and where
         self.unsure: set[Version] = set()                       # these may be equal to the versions before them
+        self.operators = operators
+        latest: dict[str | None, Version | None] = {None: None}
         for k, operator in enumerate(operators):
-            self.inputs |= {name for name in operator.inputs if name is not None and name not in self.now}
-            self.read.append(tuple(None if name is None else (name, self.now.get(name, 0)) for name in operator.inputs))
+            for name in operator.inputs:
+                if name in latest: continue
+                self.inputs.add(str(name))
+                latest[name] = str(name), 0
+            self.read.append(tuple([latest[name] for name in operator.inputs]))
             views = self.views_of(operator)
-            self.written.append(tuple(self.write(name, f"operator {k}, {operator!r}") for name in operator.outputs))
-            if is_in_place(operator): self.writes[k] = self.write_in_place(operator, f"operator {k}, {operator!r}")
-            elif not (operator.arguments.get("inplace") and operator.outputs[0] in operator.inputs):
+            written = tuple([self.write(name) for name in operator.outputs])
+            self.written.append(written)
+            for version in written: latest[version[0]] = version
+            if is_in_place(operator):
+                self.writes[k] = write = self.write_in_place(operator)
+                for version, _ in write.versions: latest[version[0]] = version
+            elif (views or self.places) and not (operator.arguments.get("inplace")
+                                                 and operator.outputs[0] in operator.inputs):
                 self.move(operator, views)          # (what is written unrecorded stays where it is)
 
-    def write(self, name: str, by: str) -> Version:
+    def write(self, name: str) -> Version:
         """Count a write, and return the new version."""
-        self.now[name] = self.now.get(name, 0) + 1
-        self.history.setdefault(name, []).append(f"version {self.now[name]} by {by}")
-        return name, self.now[name]
+        self.now[name] = now = self.now.get(name, 0) + 1
+        return name, now
+
+    def history(self, name: str) -> str:
+        """Which operators have written a blob."""
+        found = [(version, k) for k, written in enumerate(self.written)
+                 for version in {*written, *(v for v, _ in (self.writes[k].versions if k in self.writes else ()))}]
+        return "; ".join(f"version {n} by operator {k}, {self.operators[k]!r}" for (b, n), k in found if b == name)
 
     def first(self, name: str) -> Version:
         """The first version of a blob: 0 of an input, else 1."""
@@ -83,7 +97,7 @@ class Versions:
         now = self.now.get(name, 0)
         if all((name, later) in self.unsure for later in range(version + 1, now + 1)): return
         raise RuntimeError(f"{who} needs version {version} of the blob {described(name)}, which has version "
-                           f"{now} now: {'; '.join(self.history[name])}; let the later operators write to "
+                           f"{now} now: {self.history(name)}; let the later operators write to "
                            f"another blob")
 
     # ---- blobs that share memory
@@ -98,7 +112,7 @@ class Versions:
     def views_of(self, operator: Operator) -> list[BlobPlace]:
         """The places of the outputs of an operator, if they are views of its first input."""
         kind, source = operator.type, operator.inputs[0] if operator.inputs else None
-        if source is None or operator.of is not None or not is_view(operator): return []
+        if operator.of is not None or source is None or not is_view(operator): return []
         place, op = self.place(source), ROWS[kind].operator if kind not in ALIASES else None
         alias, in_order = (True, True) if op is None else (op.alias, op.in_order)
         sure = place.sure and kind != DROPOUT and (op is None or not op.may_copy or place.dense)
@@ -114,7 +128,7 @@ class Versions:
         for name, place in zip(operator.outputs, views, strict=False):
             self.places[name] = place.memory.places[name] = place
 
-    def write_in_place(self, operator: Operator, by: str) -> Write:
+    def write_in_place(self, operator: Operator) -> Write:
         """The write of an operator whose output has been counted. All that shares its memory has a new version."""
         name: str = operator.outputs[0]
         if name not in self.places:
@@ -124,7 +138,7 @@ class Versions:
         memory, versions = place.memory, [((name, self.now[name]), place)]
         for other, at in memory.places.items():
             if other == name: continue
-            version = self.write(other, by)
+            version = self.write(other)
             if not (place.sure and at.sure): self.unsure.add(version)
             versions.append((version, at))
         before = memory.root
@@ -136,12 +150,13 @@ class Versions:
 def is_in_place(operator: Operator) -> bool:
     """Whether a recorded operator writes over one of its inputs."""
     a = operator.arguments
-    return bool(a.get("inplace") and a.get("recorded", True)) and operator.outputs[:1] != () \
-        and operator.outputs[0] in operator.inputs
+    if "inplace" not in a: return False
+    return bool(a["inplace"] and a.get("recorded", True) and operator.outputs
+                and operator.outputs[0] in operator.inputs)
 
 
 def is_view(operator: Operator) -> bool:
     """Whether the outputs of an operator are views of its first input, or may be."""
-    if is_in_place(operator): return False
-    if operator.type == DROPOUT: return "generator" not in operator.arguments       # (in predict mode)
-    return operator.type in (STOP, NEGATE, DENSE) or operator.type in ROWS and bool(ROWS[operator.type].operator.views)
+    if operator.type == DROPOUT: may = "generator" not in operator.arguments        # (in predict mode)
+    else: may = ROWS[operator.type].operator.views if operator.type in ROWS else operator.type in ALIASES
+    return bool(may) and not is_in_place(operator)

@@ -28,21 +28,30 @@ def results(type):
     return len(operator.outputs.split()) if operator.row == type else None
 
 
+@cache
 def operand_names(names, n):
     """The name of the operand that each of `n` inputs is, of operands() with these names; "" for more than these."""
     names = list(names)
     at = next((i for i, name in enumerate(names) if name[0] in "*["), None)
     if at is not None: names[at:at + 1] = [names[at]] * (n - len(names) + 1)
-    return [name.strip("?*[]") for name in (*names, *[""] * (n - len(names)))[:n]]
+    return tuple([name.strip("?*[]") for name in (*names, *[""] * (n - len(names)))[:n]])
 
 
 def kept(type, inputs, arguments, wanted):
     """What a call of the row `type` keeps for the gradients of the inputs `wanted`, which are positions: (positions of
     inputs, numbers of outputs), as Operator.kept. All inputs if the row does not take these inputs and arguments."""
-    names = operand_names(operands(type), len(inputs))
-    given = [name if x is not None else None for name, x in zip(names, inputs, strict=True)]
-    while given and given[-1] is None: given.pop()
-    try: return row_of(type).operator.kept(tuple(given), dict(arguments), wanted)
+    given = operand_names(operands(type), len(inputs))
+    if None in inputs:
+        given = [name if x is not None else None for name, x in zip(given, inputs, strict=True)]
+        while given and given[-1] is None: given.pop()
+    if not arguments: return kept_of(type, tuple(given), (), tuple(wanted))
+    return kept_of.__wrapped__(type, tuple(given), arguments, wanted)
+
+
+@cache
+def kept_of(type, given, arguments, wanted):
+    """As kept(), of operands with these names."""
+    try: return row_of(type).operator.kept(given, dict(arguments), wanted)
     except (LookupError, TypeError, ValueError): return [i for i, name in enumerate(given) if name is not None], []
 
 
@@ -78,25 +87,36 @@ def call(type, inputs, arguments):
     return run(type, given)
 
 
-def check_names(type, arguments):
-    """Raise TypeError for an argument that the row `type` does not have. Returns the parameters that are no operands,
-    by name."""
+@cache
+def other_parameters(type):
+    """The parameters that are no operands, by name."""
     names = {name.strip("?*[]") for name in operands(type)}
-    known = {name: p for name, p in parameters(type).items() if name not in names}
+    return {name: p for name, p in parameters(type).items() if name not in names}
+
+
+def check_names(type, arguments):
+    """Raise TypeError for an argument that the row `type` does not have."""
+    known = other_parameters(type)
     for name in arguments:
-        if name not in known and Parameter.VAR_KEYWORD not in [p.kind for p in known.values()] or name in names:
+        if name in known: continue
+        names = [name.strip("?*[]") for name in operands(type)]
+        if Parameter.VAR_KEYWORD not in [p.kind for p in known.values()] or name in names:
             raise TypeError(f"{type}: there is no argument {described(name)}; {listed('the arguments are', known)}")
-    return known
+
+
+@cache
+def by_position(type):
+    """The parameters that are passed by position: those before *args, and it; none without it."""
+    kinds = [p.kind for p in parameters(type).values()]
+    return [*parameters(type)][:kinds.index(Parameter.VAR_POSITIONAL) + 1 if Parameter.VAR_POSITIONAL in kinds else 0]
 
 
 def run(type, given):
     """The function with its arguments by name. Those before *args are passed by position."""
-    before, rest = [], ()
-    for name, p in parameters(type).items():
-        if p.kind is not p.VAR_POSITIONAL: continue
-        before = [*parameters(type)][:[*parameters(type)].index(name)]
-        rest = given.pop(name, ())
-        if not isinstance(rest, tuple): rest = rest,
+    if not by_position(type): return ROWS[type].function(**given)
+    *before, args = by_position(type)
+    rest = given.pop(args, ())
+    if not isinstance(rest, tuple): rest = rest,
     return ROWS[type].function(*[given.pop(name) for name in before], *rest, **given)
 
 
@@ -105,16 +125,13 @@ def bind(type, inputs):
     if not isinstance(inputs, (list, tuple)):
         raise TypeError(f"{type}: the inputs must be a list, got {described(inputs)}")
     check_count(type, len(inputs))
-    names = operands(type)
+    names, bound = operands(type), {}
     at = next((i for i, name in enumerate(names) if name[0] in "*["), len(names))
-    after = len(names) - at - 1                     # the operands after a list
-    end = len(inputs) - after if at < len(names) else 0
-    given = dict(zip(names[:at], inputs, strict=False))
     if at < len(names):
-        given[names[at]] = tuple(inputs[at:end]) if names[at][0] == "*" else list(inputs[at:end])
-        given |= dict(zip(names[at + 1:], inputs[end:], strict=True))
-    bound = {}
-    for name, x in given.items():
+        end = len(inputs) - (len(names) - at - 1)   # (the operands after a list)
+        rest = inputs[at:end]
+        inputs = [*inputs[:at], tuple(rest) if names[at][0] == "*" else list(rest), *inputs[end:]]
+    for name, x in zip(names, inputs, strict=False):
         bare = name.strip("?*[]")
         for value in x if name[0] in "*[" else (x,):
             if value is None and name[-1] == "?" or isinstance(value, (Tensor, bool, int, float)): continue
@@ -123,6 +140,7 @@ def bind(type, inputs):
     return bound
 
 
+@cache
 def fits(names, n):
     """Whether `n` inputs can be the operands of these names."""
     rest = [name for name in names if name[0] in "*["]
@@ -137,9 +155,10 @@ def check_count(type, n):
     raise ValueError(f"{type}: got {n} input{'s' * (n != 1)}; {listed('wanted', in_words(operands(type)))}")
 
 
+@cache
 def arguments_taken(type):
     """The arguments that the row `type` needs, and the others, None for any."""
-    known = check_names(type, ())
+    known = other_parameters(type)
     needed = [name for name, p in known.items() if p.default is p.empty and p.kind not in (
         p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if Parameter.VAR_KEYWORD in [p.kind for p in known.values()]: return tuple(needed), None
@@ -154,7 +173,7 @@ def in_words(names):
 
 def described_row(type):
     """The operands of a row and its other arguments with their defaults, in words."""
-    known = check_names(type, ())
+    known = other_parameters(type)
     lines = f"Inputs: {', '.join(in_words(operands(type))) or 'none'}."
     shown = [name if p.default is p.empty else f"{name}={p.default!r}" for name, p in known.items()]
     return f"{lines} Arguments: {', '.join(shown) or 'none'}."

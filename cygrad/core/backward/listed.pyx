@@ -63,15 +63,20 @@ cdef class ListedPass(BackwardPass):
         if self.is_open: self.end_pass()
 
     def run(self, list roots, list gradients, list ends, list sums, tuple variables=(), bint retain=False,
-            bint apart=False):
+            bint apart=False, list stops=None):
         """Run the nodes of one operator, from `roots` to `ends`: lists of places, which are pairs (node, output
         number). `gradients` are those of the roots; the list is emptied, so a gradient without another reference can be
         overwritten. Returns the gradients at the ends, tensors or GradientSlices, None where none arrived. `sums` are
         earlier contributions to these, or None; `apart` makes each contribution a result of its own, for ends that
-        repeat a place. `variables` are the positions of the variables to which this operator contributes."""
+        repeat a place. `variables` are the positions of the variables to which this operator contributes. The walk ends
+        at the places `stops`, too; None is no place."""
         cdef Py_ssize_t at, n = self.n_variables
         cdef list nodes = [node for node, _ in roots], numbers = [nr for _, nr in roots]
+        cdef Py_ssize_t n_results = len(ends)
         cdef bint done = False
+        for end in stops or ():
+            if end is None or (<Node>end[0]).op is None or end in ends: continue
+            ends, sums = ends + [end], sums + [None]
         self.retain, self.apart, self.sums, self.ends = retain, apart, sums, ends
         self.results = self.results[:n] + [None] * len(ends)
         self.captures = self.fixed + [(node, nr, n + k) for k, (node, nr) in enumerate(ends)]
@@ -79,7 +84,7 @@ cdef class ListedPass(BackwardPass):
         for at in variables: self.entries[at].pending -= 1      # (the walk counts what the operator really contributes)
         try:
             self.go(nodes, numbers, gradients)
-            found = [self.result(k) for k in range(len(ends))]
+            found = [self.result(k) for k in range(n_results)]
             done = True
         except Exception as e:
             self.note_failure(e)
@@ -205,6 +210,12 @@ def variables_of(list places):
 def described_place(Node node not None, int nr):
     """(shape, dtype) of an output of a node."""
     return lay.shape_tuple(output_layout(node, nr)), DTYPES[node.dtype]
+
+
+def is_gradient_at(Node node not None, int nr, g):
+    """Whether a value is a tensor of the shape and the dtype of an output of a node."""
+    if not isinstance(g, Tensor) or (<Tensor>g).dtype != node.dtype: return False
+    return lay.same_shape((<Tensor>g).layout, output_layout(node, nr))
 
 
 def written_place(Tensor t not None):

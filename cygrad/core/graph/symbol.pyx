@@ -22,6 +22,13 @@ def place_of(Tensor t not None):
     return (node, t._output_nr) if t._tracked else (None, 0)
 
 
+def place(x):
+    """(node, output number) of a value in the graph; None if no gradient flows to it, or if it is no tensor."""
+    if not isinstance(x, Tensor): return None
+    cdef Node node = node_of(<Tensor>x)
+    return (node, (<Tensor>x)._output_nr) if node is not None and (<Tensor>x)._tracked else None
+
+
 def described_node(Node node not None):
     """(operator, attributes, number of outputs, whether it was recorded in train mode, whether backward has freed it,
     its number in the order of recording). The operator of a leaf is None."""
