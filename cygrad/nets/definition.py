@@ -129,7 +129,7 @@ class Operator:
     A list becomes a tuple, a dtype its name and a NumPy number a Python number. Operators are equal if all of these
     are, 1, 1.0 and True being different. Raises TypeError or ValueError for anything else."""
 
-    __slots__ = *FIELDS, "begins"
+    __slots__ = *FIELDS, "begins", "writes"
 
     type: str
     inputs: tuple[Blob | None, ...]
@@ -140,6 +140,7 @@ class Operator:
     function: Functions | None
     of: "Operator | None"
     begins: Any                     # in the first operator of a pass: (heads, number of operators); else None
+    writes: Any                     # of a gradient operator as gradients.py made it: its results_of(); else None
 
     def __init__(self, type: str, inputs: str | Iterable[str | None] = (), outputs: str | Iterable[str] = (),
                  arguments: Mapping[str, Any] | None = None, name: str = "", is_gradient: bool = False,
@@ -163,6 +164,7 @@ class Operator:
                   check_function(kind, function), of)
         for slot, value in zip(FIELDS, values, strict=True): object.__setattr__(self, slot, value)
         object.__setattr__(self, "begins", None)
+        object.__setattr__(self, "writes", None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an Operator cannot be changed; make another one with replace({name}=...)")

@@ -144,9 +144,14 @@ def completed_pass(operators: Sequence[Operator]) -> Pass | None:
     return made._replace(operators=same)
 
 
+def names_of(g: Any) -> tuple[str, ...]:
+    """The name of a gradient, or the two of a row-sparse one."""
+    return (*g,) if isinstance(g, GradientSlice) else (g,)
+
+
 def gradient_names(gradients: Mapping[str, Any]) -> set[str]:
     """The names of all gradients, also those of a GradientSlice."""
-    return {n for g in gradients.values() for n in (g if isinstance(g, GradientSlice) else (g,))}
+    return {n for g in gradients.values() for n in names_of(g)}
 
 
 def renamed_gradients(gradients: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
@@ -335,7 +340,7 @@ class ReverseVisit:
             name = self.fresh(f"{version[0]}_grad")
             self.parts[version] = parts = [self.total(parts, name)]
         if version == self.versions.first(version[0]): found[version[0]] = parts[0]
-        for part in parts[0] if isinstance(parts[0], GradientSlice) else parts: self.whole[part] = version
+        for part in names_of(parts[0]): self.whole[part] = version
         return parts[0]
 
     def total(self, parts: list[Any], name: Blob) -> Any:
@@ -349,7 +354,7 @@ class ReverseVisit:
         sum_so_far: Any = parts[0]
         for k, part in enumerate(parts[1:], 2):
             out = name if k == len(parts) else self.fresh(f"{name}_sum_{k - 2}")
-            inputs = [n for p in (sum_so_far, part) for n in (p if isinstance(p, GradientSlice) else (p,))]
+            inputs = [n for p in (sum_so_far, part) for n in names_of(p)]
             mixed = isinstance(sum_so_far, GradientSlice) or isinstance(part, GradientSlice)
             self.emit(Operator(ADD_ROWS if mixed else ADD, inputs, (out,), is_gradient=True))
             sum_so_far = out
@@ -378,10 +383,12 @@ class ReverseVisit:
                 if not self.overwrites(k, version): self.versions.check(version, who)
         reads = [*dict.fromkeys(name for name, _ in needed), *outputs]      # (None: that output has no gradient)
         made = [self.contribution(operator, self.read[k][i]) for i in targets]
-        names = [n for g in made for n in (g if isinstance(g, GradientSlice) else (g,))]
+        written = [names_of(g) for g in made]
         arguments = dict(operator.arguments)
         if len(targets) < len(targets_of(operator, self.constants)): arguments["wanted"] = tuple(targets)
-        self.emit(Operator(operator.type + SUFFIX, reads, names, arguments, is_gradient=True, of=operator))
+        self.emit(Operator(operator.type + SUFFIX, reads, [n for names in written for n in names], arguments,
+                           is_gradient=True, of=operator))
+        object.__setattr__(self.added[-1], "writes", [*zip(targets, written, strict=True)])
         for i, g in zip(targets, made, strict=True): self.add(self.read[k][i], g)
 
     def overwrites(self, k: int, version: Version) -> bool:
@@ -467,6 +474,7 @@ def wanted_of(operator: Operator, constants: Any) -> Sequence[int]:
     without a net has gradients of its constants.)"""
     of, n = operator.of, len(operator.outputs)
     assert of is not None
+    if operator.writes is not None: return [i for i, _ in operator.writes]
     if "wanted" in operator.arguments: return [int(i) for i in operator.arguments["wanted"]]
     for fixed in (constants, ()):
         found = targets_of(of, fixed)
@@ -479,6 +487,7 @@ def wanted_of(operator: Operator, constants: Any) -> Sequence[int]:
 def results_of(operator: Operator, constants: Any) -> list[tuple[int, tuple[str, ...]]]:
     """For each input of operator.of whose gradient a gradient operator writes: its position, and the name of the
     gradient, or both names of a GradientSlice."""
+    if operator.writes is not None: return operator.writes      # type: ignore[no-any-return]
     targets, outputs = wanted_of(operator, constants), operator.outputs
     if len(targets) == 1: return [(targets[0], outputs)]
     return [(i, (name,)) for i, name in zip(targets, outputs, strict=True)]

@@ -4,7 +4,7 @@ What the list says is what runs, operator by operator. An operator that is diffe
 operator runs the nodes that it recorded. Contributions to a gradient are added as eager code adds them, and those to a
 variable that the net binds go to its .grad, so the bits are those of eager code."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from cygrad.core.graph.planning import set_source, split_here
 from cygrad.core.graph.symbol import place
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros
-from cygrad.nets.definition import ZERO, GradientSlice, Operator
-from cygrad.nets.gradients import CONCAT, Pass, hidden_inputs, kept_names, results_of
+from cygrad.nets.definition import ZERO, Operator
+from cygrad.nets.gradients import CONCAT, Pass, hidden_inputs, kept_names, names_of, results_of
 from cygrad.nets.hooks import Hooks
 from cygrad.nets.operators import Operators, Place, Record
 from cygrad.nets.sums import Additions, Names, is_addition
@@ -81,9 +81,10 @@ class Run(Operators):
         self.alone: set[int] = set()                # and those whose own operators do not run before them
         self.first: dict[str | None, int] = {}      # the first and
         self.last: dict[str | None, int] = {}       # the last operator that reads each name when it runs
-        for k in range(len(self.operators)):
-            for name in self.reads_of(k):
-                self.first.setdefault(name, k)
+        for k, o in enumerate(self.operators):
+            if not self.runs[k]: continue
+            for name in o.inputs if o.of is None else self.reads_of(k, o, o.of):
+                if name not in self.first: self.first[name] = k
                 self.last[name] = k
         self.writers = net.written
         self.variables: dict[str, tuple[Variables, int]] = {}       # by the names of direct contributions,
@@ -135,18 +136,17 @@ class Run(Operators):
         return [name for name, x in self.net.bindings.items() if x.requires_grad and name in p.gradients
                 and (not p.inputs or name in p.inputs or not x.is_leaf)]
 
-    def reads_of(self, k: int) -> tuple[str | None, ...]:
-        """The values that operator k reads when it runs. What a gradient operator keeps is in the graph."""
-        o = self.operators[k]
-        if not self.runs[k]: return ()
-        if o.of is None: return o.inputs
-        n = len(o.inputs) - len(o.of.outputs)
-        kept, reads = kept_names(o.of, [i for i, _ in self.results[id(o)]]), o.inputs[:n]
+    def reads_of(self, k: int, o: Operator, of: Operator) -> Sequence[str | None]:
+        """The values that a gradient operator reads when it runs. What its own operator keeps is in the graph."""
+        n = len(o.inputs) - len(of.outputs)
+        reads, heads = o.inputs[:n], o.inputs[n:]
+        kept = [*reads] if o.writes is not None else kept_names(of, [i for i, _ in self.results[id(o)]])
         if kept != [*reads]: self.others.add(k)
-        if self.position.get(id(o.of), k) >= k:
+        if self.position.get(id(of), k) >= k:
             self.alone.add(k)
-            return *o.of.inputs, *o.inputs
-        return *[name for i, name in enumerate(reads) if i >= len(kept) or name != kept[i]], *o.inputs[n:]
+            return *of.inputs, *o.inputs
+        if k not in self.others: return heads
+        return *[name for i, name in enumerate(reads) if i >= len(kept) or name != kept[i]], *heads
 
     def find_variables(self, v: Variables) -> None:
         """Find the variables of a pass, and whether its operators contribute to them directly."""
@@ -158,18 +158,18 @@ class Run(Operators):
         v.older = [name for name in blobs if not self.net.bindings[name].is_leaf]
         blobs = [name for name in blobs if name not in v.older]
         if not blobs: return
-        targets: dict[str, list[Names]] = {}        # the contributions of gradient operators to each blob
+        targets: dict[str, list[Names]] = {name: [] for name in blobs}      # what operators contribute to each blob
         for k in range(v.first, v.last + 1):
             o = self.operators[k]
             if o.of is None or not self.runs[k] or id(o.of) not in self.position: continue
             read = self.versions.read[self.position[id(o.of)]]
             for i, names in self.results[id(o)]:
                 version = read[i] if i < len(read) else None
-                if version is not None: targets.setdefault(version[0], []).append(names)
+                if version is not None and version[0] in targets: targets[version[0]].append(names)
         for name in blobs:
             total = names_of(p.gradients[name])
             found, made = ([total], []) if len(total) == 2 else self.additions.contributions(total[0])
-            direct = (sorted(found) == sorted(targets.get(name, [])) and len({*found}) == len(found)
+            direct = (len({*found}) == len(found) == len(targets[name]) and {*found} == {*targets[name]}
                       and not any(self.is_value((a.total,)) for a in made[1:])
                       and not any(v.graph and id(self.operators[self.writer(names[0], v)]) in self.differentiated
                                   for names in found))
@@ -402,7 +402,7 @@ class Run(Operators):
         again = self.differentiated[id(of)] > k
         if k in self.others: record = self.substituted(o, record)
         if id(o) in self.differentiated: self.run_recorded(k, record, heads, graph)
-        else: self.run_part(k, record, heads, written, graph, again)
+        else: self.run_part(k, v, record, heads, written, graph, again)
         if not again: self.records.pop(id(of), None)
 
     def version(self, k: int, name: str) -> int:
@@ -433,10 +433,9 @@ class Run(Operators):
         else: parts = (g,) * len(names)
         for name, y in zip(names, parts, strict=True): self.set_output(name, y, self.version(k, name))
 
-    def run_part(self, k: int, record: Record, heads: list[Any], written: list[tuple[int, Names]], graph: bool,
-                 again: bool) -> None:
+    def run_part(self, k: int, v: Variables | None, record: Record, heads: list[Any],
+                 written: list[tuple[int, Names]], graph: bool, again: bool) -> None:
         """Run a gradient operator: its contributions are added to sums and to variables."""
-        v = self.pass_of.get(id(self.operators[k]))
         groups: dict[Place, list[Names]] = {}
         which: list[int] = []                       # the variables to which it contributes
         apart: list[Names] = []                     # contributions that are values of their own
@@ -456,8 +455,7 @@ class Run(Operators):
                 apart += items
                 continue
             total, additions = chain
-            for names in items:
-                if names != total and self.is_value(names): apart.append(names)
+            apart += [names for names in items if names != total and self.is_value(names)]
             ends.append(at)
             sums.append(self.sum_before(additions[0], at) if additions and additions[0].last == items[0] else None)
             totals.append((total, additions))
@@ -481,8 +479,12 @@ class Run(Operators):
     def is_value(self, names: Names) -> bool:
         """Whether a contribution is a result, or read by more than its addition. (A whole gradient is not asked.)"""
         if names[0] in self.delivered_names: return False
-        a = next((self.additions.adds[name] for name in names if name in self.additions.adds), None)
-        return any(self.is_used(name, -1 if a is None else a.position) for name in names)
+        by = -1
+        for name in reversed(names):
+            if name in self.additions.adds: by = self.additions.adds[name].position
+        for name in names:
+            if self.is_used(name, by): return True
+        return False
 
     def chain(self, items: list[Names]) -> tuple[Names, list[Any]] | None:
         """The name of the sum to which contributions to one gradient are added as they are computed, and the additions
@@ -516,11 +518,6 @@ class Run(Operators):
         """Compute contributions as values of their own."""
         for (_, names), g in zip(written, self.contributions(self.operators[k], record, heads, graph), strict=True):
             if names in apart: self.set_parts(k, names, g)
-
-
-def names_of(g: Any) -> Names:
-    """The name of a gradient, or the two of a row-sparse one."""
-    return (*g,) if isinstance(g, GradientSlice) else (g,)
 
 
 def progress(net: Any, at: int, values: Mapping[str, Any]) -> str:

@@ -65,7 +65,7 @@ class Versions:
                 self.inputs.add(str(name))
                 latest[name] = str(name), 0
             self.read.append(tuple([latest[name] for name in operator.inputs]))
-            views = self.views_of(operator)
+            views = self.views_of(operator) if operator.of is None and operator.inputs and is_view(operator) else ()
             written = tuple([self.write(name) for name in operator.outputs])
             self.written.append(written)
             for version in written: latest[version[0]] = version
@@ -109,10 +109,10 @@ class Versions:
             self.places[name] = memory.places[name] = BlobPlace(memory)
         return self.places[name]
 
-    def views_of(self, operator: Operator) -> list[BlobPlace]:
-        """The places of the outputs of an operator, if they are views of its first input."""
-        kind, source = operator.type, operator.inputs[0] if operator.inputs else None
-        if operator.of is not None or source is None or not is_view(operator): return []
+    def views_of(self, operator: Operator) -> Sequence[BlobPlace]:
+        """The places of the outputs of an operator, which are views of its first input."""
+        kind, source = operator.type, operator.inputs[0]
+        if source is None: return ()
         place, op = self.place(source), ROWS[kind].operator if kind not in ALIASES else None
         alias, in_order = (True, True) if op is None else (op.alias, op.in_order)
         sure = place.sure and kind != DROPOUT and (op is None or not op.may_copy or place.dense)
