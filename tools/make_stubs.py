@@ -65,7 +65,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "listener": "Callable[[_Event], object] | None",
     "node": "Node",
     "outputs": "Tensor | Sequence[Tensor]", "mode": "Literal['stdout', 'dicts']",
-    "why.t": "Tensor", "limit.bytes": "int | str",
+    "why.t": "Tensor", "limit.bytes": "int | str", "budget.bytes": "int | str",
     **{f"MemoryLimitError.{name}": "str" for name in "message operation line".split()},
     **{f"MemoryLimitError.{name}": "int" for name in "requested limit fits".split()},
     "table.by": f"Literal{[*COLUMNS]}", "compare.by": f"Literal{[*BY]}", "plot.axis": f"Literal{[*AXES]}",
@@ -78,7 +78,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 }
 
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
-    "plan": "profile", "checkpoint": "Any",
+    "plan": "profile", "checkpoint": "Any", "budget.floor_bytes": "int", "budget.recomputed": "Recomputed",
     "Operator.as_call": "tuple[Sequence[int] | None, Any]", "Operator.kept": "tuple[list[int], list[int]]",
     **dict.fromkeys(("Operator.as_row", "LinearSolver.as_row"), "tuple[str, dict[str, Any]]"),
     **{f"Operator.{name}": "str" for name in ("operands", "outputs", "row")}, "Operator.functions": "dict[str, str]",

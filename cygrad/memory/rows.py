@@ -248,3 +248,11 @@ def tree(log):
             branch.bytes += piece.bytes
             branch.buffers += piece.buffers
     return root
+
+
+class Recomputed(NamedTuple):
+    """What a budget has cost: the calls of operators that were computed again, and their share of the work of all
+    operations in the scope."""
+
+    calls: int
+    share: float

@@ -172,6 +172,30 @@ def other_mode():
     y.backward(train_mode=False)
 
 
+def open_budget():
+    b = cg.memory.budget("1MiB")
+    with b: b.__enter__()
+
+
+def budget_set_up_again():
+    b = cg.memory.budget("1MiB")
+    with b: b.__init__("2MiB")
+
+
+def small_budget():
+    x = cg.ones(100)
+    with cg.memory.budget(300): del x
+
+
+def over_budget():
+    with cg.memory.budget("1kB"): cg.sin(cg.ones(300))
+
+
+def budget_of_another_thread():
+    with cg.memory.budget("1MiB") as b, ThreadPoolExecutor(1) as pool:
+        pool.submit(b.__exit__).result()
+
+
 def written_argument():
     x, c = cg.ones(2).attach_grad(), cg.ones(2)
     with cg.record(): y = cg.checkpoint(lambda x: cg.sin(x + c), x).sum()

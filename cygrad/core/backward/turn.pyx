@@ -14,6 +14,7 @@ from cygrad.core.graph.operator cimport (
     ADDING, DELIVERED, IN_PART, N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, OVER_GRAD, TEMPORARY, TO_NEW_MEMORY,
     WANTED_ADDED, BackwardCall, Stage, bit_of, computes, input_bit,
 )
+from cygrad.core.graph.packed cimport give_up
 from cygrad.core.graph.provenance cimport check_slot
 from cygrad.core.graph.steps cimport Arrays, call, put_array
 from cygrad.core.graph.trace cimport declare_write, raise_version, touch_leaf
@@ -73,6 +74,7 @@ cdef class Turn:
         cdef Layout* l
         if self.retain or s == NULL: return False
         b = buffer_in(s)
+        if b != NULL and b.holders == 1: give_up(b)
         if b == NULL or not sole(b, s.layout, s.layout, self.node.dtype): return False
         take_buffer(s, &b, &l)
         mark_gradient(b)

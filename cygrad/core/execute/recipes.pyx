@@ -2,7 +2,7 @@
 
 cimport cython
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
@@ -11,13 +11,14 @@ from cygrad.core.execute.forward cimport perform
 from cygrad.core.execute.operands cimport release_operands
 from cygrad.core.graph.checksums cimport checksum
 from cygrad.core.graph.construct cimport copy_plain
-from cygrad.core.graph.packed cimport put_packed, watch
+from cygrad.core.graph.packed cimport Watch, put_packed, watch
 from cygrad.core.graph.release cimport decref_later, decref_waiting
-from cygrad.core.graph.slots cimport Slot, buffer_in
+from cygrad.core.graph.running cimport passes_begun
+from cygrad.core.graph.slots cimport SIGNS, Slot, buffer_in
 from cygrad.core.graph.tensor cimport Node, array_of, next_number, slots_of
 from cygrad.core.graph.trace cimport on_buffer, traces, version_of
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport hold, release_saved, save
+from cygrad.core.store.buffer cimport WATCHED, hold, release_saved, save
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport UINT8, Array, itemsize
 
@@ -26,7 +27,11 @@ from cygrad.core.errors import InplaceError
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
 
-cdef uint64_t executed = 0      # recipes
+candidates = NULL
+n_candidates = 0
+cdef int capacity = 0
+executed = 0
+executed_work = 0
 
 
 def executed_recipes():
@@ -42,10 +47,11 @@ cdef RecipeScope open_region(const Flags* f):
 
 
 cdef class RecipeScope(Packing):
-    def __cinit__(self, keep=frozenset(), bint hashed=False):
+    def __cinit__(self, keep=frozenset(), bint hashed=False, bint strong=False):
         self.outer = open_region(flags())
         self.values = {} if self.outer is None else self.outer.values
-        self.keep, self.hashed, self.scope = keep, hashed, "checkpoint()"
+        self.keep, self.hashed, self.strong = keep, hashed, strong
+        self.scope = "memory.budget()" if strong else "checkpoint()"
 
     def close(self):
         """End the region: what no slot needs is forgotten."""
@@ -53,56 +59,83 @@ cdef class RecipeScope(Packing):
 
     cdef Value known(self, Buffer* b):
         """The Value in a buffer now, or None."""
+        cdef Watch w
         cdef Value v
-        found = self.values.get(<size_t>b)
-        if found is None: return None
-        v = found
-        return v if v.watch.buffer == b and v.version == version_of(b) else None
+        if not b.flags & WATCHED: return None
+        w = watch(b)
+        if w.value == NULL or w.values is not self.values: return None
+        v = <Value>w.value
+        return v if v.version == version_of(b) else None
 
     cdef Value read(self, Buffer* b):
-        """The Value in a buffer that a recipe reads. One that no recipe has made is kept alive."""
+        """The Value in a buffer that a recipe reads."""
         cdef Value v = self.known(b)
-        if v is not None:                           # (one that another region reads belongs to the one around both)
+        if v is None: v = self.new_value(b)
+        else:                                       # (one that another region reads belongs to the one around both)
             while not v.region.is_around(self): v.region = v.region.outer
-            return v
-        v = self.new_value(b)
-        v.keep(b)
+            if self.strong and v.epoch != passes_begun() and not v.slots and not v.secured: v.forget()
+        if not self.strong and v.held == NULL:      # (what a checkpoint has made can be made again)
+            if v.recipe is None or v.region.strong and not secure(v): v.keep(b)
+        v.used = next_number()
         return v
 
     cdef int made(self, Buffer* b, Recipe r, int nr) except -1:
         """A recipe has made what is in a buffer."""
-        cdef Value v = self.new_value(b)
+        cdef Value v
+        if self.strong and self.epoch != passes_begun(): self.forget_older()
+        v = self.new_value(b)
         v.recipe, v.nr = r, nr
         r.outputs[nr] = <void*>v
         return 0
 
+    cdef void forget_older(self) noexcept:
+        """After a backward pass: what is still alive, such as the loss, lets its recipe go, and with it what that
+        reads."""
+        cdef Value v
+        self.epoch = passes_begun()
+        for found in [*self.values.values()]:
+            v = found
+            if not v.slots and not v.secured: v.forget()
+
     cdef Value new_value(self, Buffer* b):
         cdef Value v = Value.__new__(Value)
         v.watch, v.version, v.region = watch(b), version_of(b), self
-        self.values[<size_t>b] = v
+        v.epoch, v.used = passes_begun(), next_number()
+        v.watch.value, v.watch.values = <void*>v, self.values
+        self.values[<size_t>b] = v                  # (until the buffer is released, or the Value keeps it)
         return v
 
     cdef int pack(self, Node node) except -1:
-        """The slots of a new node hold Values that recipes have made, and not their memory."""
+        """The slots of a new node hold Values that recipes have made, instead of their memory."""
         cdef Slot* s = slots_of(node)
+        cdef SlotValue p
         cdef Buffer* b
         cdef Value v
         cdef int k
         for k in range(node.n_slots):
             b = buffer_in(&s[k])
-            v = None if b == NULL else self.known(b)
+            if b == NULL or self.strong and s[k].need == SIGNS: continue    # (which take one bit an element)
+            v = self.known(b)
             if v is None or v.recipe is None: continue
+            p = SlotValue.__new__(SlotValue)
+            if self.strong and v.held == NULL: v.keep(b)
+            p.value, p.watch = v, v.watch
+            v.slots += 1
             if self.hashed and v.checksum is None and not traces(): v.checksum = checksum_of(b)
-            put_packed(node, &s[k], v)
+            put_packed(node, &s[k], p)
         return 0
 
     cdef int before_write(self, Buffer* b) except -1:
-        """What a recipe reads in a buffer, and no recipe has made, is copied before the region overwrites it."""
+        """Before the region overwrites a Value that is kept, it is let go, or copied if it cannot be made again."""
         cdef Value v = self.known(b)
         cdef Tensor y
-        if v is None or v.held != b: return 0
-        del self.values[<size_t>b]
-        if Py_REFCNT(<PyObject*>v) == 1: return 0   # (nothing else refers to it)
+        if v is None: return 0
+        self.values.pop(<size_t>b, None)
+        v.watch.value = NULL
+        if v.held != b or Py_REFCNT(<PyObject*>v) == 1: return 0        # (nothing else refers to it)
+        if secure(v):
+            v.drop()
+            return 0
         y = copy_plain(bytes_of(b))
         v.drop()
         return v.keep(y.buffer)
@@ -131,10 +164,17 @@ cdef bytes checksum_of(Buffer* b):
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 @cython.no_gc
-cdef class Value(Packed):
+cdef class Value:
     def __dealloc__(self):
         self.drop()
-        if self.recipe is not None: self.recipe.outputs[self.nr] = NULL
+        self.forget()
+        if self.watch is not None and self.watch.value == <void*>self: self.watch.value = NULL
+
+    cdef void forget(self) noexcept:
+        """Let it have no recipe."""
+        if self.recipe is None: return
+        self.recipe.outputs[self.nr] = NULL
+        self.recipe = None
 
     cdef Buffer* memory(self) noexcept:
         """A buffer that has it, or NULL."""
@@ -144,35 +184,46 @@ cdef class Value(Packed):
 
     cdef int keep(self, Buffer* b) except -1:
         """Keep memory alive that has it."""
+        if self.region.strong and self.recipe is not None: add_candidate(self)
         save(b)
         self.held, self.held_version = b, version_of(b)
+        if self.watch.values is not None and self.watch.buffer != NULL:
+            self.watch.values.pop(<size_t>self.watch.buffer, None)      # (or the table would keep it, too)
         return 0
 
     cdef void drop(self) noexcept:
         """Keep no memory alive."""
         cdef Buffer* b = self.held
+        if self.place: remove_candidate(self)
         self.held = NULL
         if b != NULL: release_saved(b)
 
+
+@cython.no_gc
+cdef class SlotValue(Packed):
+    def __dealloc__(self):
+        if self.value is None: return
+        self.value.slots -= 1
+        if not self.value.slots and self.value.region.strong: self.value.drop()
+
     cdef Tensor unpack(self, Node node, const Slot* s):
-        cdef Buffer* b = self.memory()
-        if b == NULL:
-            make_again(self)
-            b = self.held
-        return on_buffer(b, s.layout, s.dtype)
+        cdef Value v = self.value
+        if v.memory() == NULL: make_again(v)
+        v.used = next_number()
+        return on_buffer(v.memory(), s.layout, s.dtype)
 
 
 cdef int make_again(Value wanted) except -1:
-    """Execute the recipes that make a Value whose memory is gone. What was made in its region, or in one around it, is
-    kept for the slots and recipes that need it, because backward comes to them next; what was made in other regions is
-    dropped after its last use."""
+    """Execute the recipes that make a Value whose memory is gone, in the order of the first time. What was made in its
+    region, or in one around it, is kept for the slots and recipes that need it, because backward comes to them next;
+    what was made in other regions is dropped after its last use. In the region of a budget, what slots hold is kept,
+    and can be evicted again."""
     cdef list waiting = [wanted]
     cdef dict recipes = {}      # number -> Recipe
     cdef dict readers = {}      # Value -> how many of them read it and have not run
     cdef list alive = []
     cdef Recipe r
     cdef Value v
-    cdef int k
     while waiting:
         v = waiting.pop()
         if v.recipe is None: raise_overwritten(v, wanted)
@@ -185,35 +236,96 @@ cdef int make_again(Value wanted) except -1:
             readers[v] = readers.get(v, 0) + 1
             if v.memory() == NULL: waiting.append(v)
             elif v.held == NULL: alive.append(bytes_of(v.memory()))     # (as long as the recipes run)
-    v = None
-    for number in sorted(recipes):
-        r = recipes.pop(number)
-        values = r.values                           # (which r can lose)
-        r.execute()
-        for k in range(MAX_OUTPUTS):
-            if r.outputs[k] == NULL: continue
-            v = <Value>r.outputs[k]
-            if v.held == NULL: continue             # (its memory is not gone)
-            if v.region.is_around(wanted.region):
-                r.outputs[k] = NULL
-                v.recipe = None
-            elif v not in readers: v.drop()
-        r = None
-        for x in values:
-            if x is None: continue
-            v = x
-            readers[v] -= 1
-            if readers[v]: continue
-            del readers[v]                          # (it is freed here if no slot and no other recipe needs it)
-            if v.recipe is not None: v.drop()
-        v = x = values = None
+    v = x = r = None
+    for x in readers: (<Value>x).pins += 1
+    try:
+        x = None
+        for number in sorted(recipes): run_recipe(recipes.pop(number), wanted, readers)
+    finally:
+        for x in readers: (<Value>x).pins -= 1
     return 0
 
 
+cdef int run_recipe(Recipe r, Value wanted, dict readers) except -1:
+    """Execute one recipe of make_again(), and let go what nothing needs any more."""
+    cdef list values = r.values
+    cdef Value v
+    cdef int k
+    r.execute()
+    for k in range(MAX_OUTPUTS):
+        if r.outputs[k] == NULL: continue
+        v = <Value>r.outputs[k]
+        if v.held == NULL: continue                 # (its memory is not gone)
+        if v.region.strong:
+            if not v.slots and v not in readers: v.drop()
+        elif v.region.is_around(wanted.region): v.forget()
+        elif v not in readers: v.drop()
+    r = None                                        # (with it, `values` are freed that nothing else needs)
+    for x in values:
+        if x is None: continue
+        v = x
+        readers[v] -= 1
+        if readers[v]: continue
+        del readers[v]
+        v.pins -= 1
+        if v.recipe is not None and not (v.region.strong and v.slots): v.drop()
+    return 0
+
+
+cdef bint secure(Value v) except -1:
+    """Whether a Value can be made again after its memory is gone. If so, what its recipes read and cannot make is kept
+    from now on."""
+    cdef list waiting = [v], kept = []
+    cdef set seen = {v}
+    cdef Value x, y
+    if v.secured: return True
+    while waiting:
+        x = waiting.pop()
+        if x.recipe is None: return False
+        for found in x.recipe.values:
+            if found is None or found in seen: continue
+            seen.add(found)
+            y = found
+            if y.secured: continue
+            if y.recipe is not None: waiting.append(y)
+            elif y.memory() != NULL: kept.append(y)
+            else: return False
+    for found in kept:
+        y = found
+        if y.held == NULL: y.keep(y.memory())
+    for found in seen: (<Value>found).secured = True
+    return True
+
+
+# ---- candidates for eviction -----------------------------------------------------------------------------------------
+
+cdef int add_candidate(Value v) except -1:
+    global candidates, capacity, n_candidates
+    cdef void** more
+    if n_candidates == capacity:
+        more = <void**>PyMem_Realloc(candidates, (2 * capacity + 64) * sizeof(void*))
+        if more == NULL: raise MemoryError("no memory for a recipe")
+        candidates, capacity = more, 2 * capacity + 64
+    candidates[n_candidates] = <void*>v
+    n_candidates += 1
+    v.place = n_candidates
+    return 0
+
+
+cdef void remove_candidate(Value v) noexcept:
+    global n_candidates
+    cdef void* last = candidates[n_candidates - 1]
+    candidates[v.place - 1] = last
+    (<Value>last).place = v.place
+    v.place = 0
+    n_candidates -= 1
+
+
 cdef int raise_overwritten(Value v, Value wanted) except -1:
-    raise InplaceError(f"checkpoint: {wanted.recipe.op.name} cannot be computed again, because a tensor of "
-                       f"{v.held.nbytes:,} bytes that the checkpointed function has read was written in place since; "
-                       f"write to a copy(), or after backward")
+    nbytes = f"{v.held.nbytes:,}" if v.held != NULL else "some"
+    raise InplaceError(f"checkpoint: {wanted.recipe.op.name} cannot be computed again, because a tensor of {nbytes} "
+                       f"bytes that the checkpointed function has read was written in place since; write to a copy(), "
+                       f"or after backward")
 
 
 # ---- recipes ---------------------------------------------------------------------------------------------------------
@@ -239,7 +351,7 @@ cdef class Recipe:
         cdef Buffer* b
         cdef int n = len(self.values), i, k
         cdef Operand* x = <Operand*>PyMem_Calloc(max(n, 1), sizeof(Operand))
-        global executed
+        global executed, executed_work
         if x == NULL: raise MemoryError("no memory for the operands")
         begin(&e, self.op, self.attributes, f)
         try:
@@ -259,6 +371,7 @@ cdef class Recipe:
             place_fresh(&e, 0)
             perform(&e, self.op, x, self.attributes)
             executed += 1
+            executed_work += self.work
             for k in range(e.call.n_out):
                 if self.outputs[k] == NULL: continue
                 v = <Value>self.outputs[k]
@@ -296,7 +409,11 @@ cdef int finish_recipe(Recipe r, Execution* e) except -1:
     """The execution has run. The results of operators that the region keeps are as those of no recipe."""
     cdef RecipeScope g = open_region(e.thread)
     cdef int k
-    if r is None or r.op.name in g.keep: return 0
+    if r is None: return 0
+    r.work = e.call.work if e.call.work else e.call.y[0].layout.size
+    for k in range(e.call.n_in if not e.call.work else 0): r.work = max(r.work, <double>e.call.x[k].layout.size)
+    g.work += r.work
+    if r.op.name in g.keep: return 0
     for k in range(e.call.n_out): g.made(e.buffers[k], r, k)
     return 0
 

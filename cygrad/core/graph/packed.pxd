@@ -16,6 +16,8 @@ cdef class Watch:
     """A weak reference to a buffer, shared by all that watch it."""
     cdef Buffer* buffer         # NULL once that is released
     cdef uint32_t version       # the one that it had then
+    cdef void* value            # borrowed: the Value in it now (core/execute/recipes.pxd), or NULL
+    cdef dict values            # the values of regions that live as long as their buffers, by address, or None
 
 
 cdef class Packed:
@@ -35,6 +37,7 @@ cdef class Packing:
 
 
 cdef Watch watch(Buffer* b)
+cdef void unwatch(void* released) noexcept
 cdef void put_packed(Node node, Slot* s, Packed p) noexcept
 cdef int check_packed(Node node, const Slot* s) except -1
 cdef void set_packing(Flags* f, Packing p) noexcept
@@ -43,3 +46,10 @@ cdef void set_packing(Flags* f, Packing p) noexcept
 cdef inline int will_write(Flags* f, Buffer* b) except -1:
     """Call this before a write to a buffer."""
     return (<Packing>f.pack).before_write(b) if b.flags & WATCHED and f.pack != NULL else 0
+
+
+cdef inline void give_up(Buffer* b) noexcept:
+    """The memory of a buffer is about to be used for something else. For those that watch it, it is released."""
+    if not b.flags & WATCHED: return
+    unwatch(b)
+    b.flags &= ~WATCHED

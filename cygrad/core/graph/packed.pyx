@@ -35,12 +35,15 @@ cdef Watch watch(Buffer* b):
 
 cdef void unwatch(void* released) noexcept:
     cdef Buffer* b = <Buffer*>released
+    cdef Watch w
     cdef size_t found = 0
     try: found = watches.pop(<size_t>b)
     except MemoryError:                             # no memory for the key: search for the buffer
         for found in watches.values():
             if (<Watch><void*>found).buffer == b: break
-    (<Watch><void*>found).buffer, (<Watch><void*>found).version = NULL, b.version
+    w = <Watch><void*>found
+    w.buffer, w.version = NULL, b.version
+    if w.values is not None: w.values.pop(<size_t>b, None)
 
 
 # ---- packed slots ----------------------------------------------------------------------------------------------------

@@ -6,3 +6,4 @@ cdef void forget_traced() noexcept
 cdef bint runs(uint64_t number) noexcept
 cdef int check_stack() except -1
 cdef bint any_runs() noexcept
+cdef uint64_t passes_begun() noexcept

@@ -29,6 +29,11 @@ cdef uint64_t begin(bint in_trace, bint* alone) noexcept:
     return last
 
 
+cdef uint64_t passes_begun() noexcept:
+    """How many passes have begun."""
+    return last
+
+
 cdef int check_stack() except -1:
     """Raise RecursionError if there is too little C stack for another call of user code, such as a backward in a
     Function's backward. Python counts only its own frames, not the C stack that cygrad's frames take."""

@@ -19,6 +19,7 @@ from libc.string cimport memset
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport arena
 from cygrad.core.store.arena cimport Span
+from cygrad.core.store.room cimport make_room
 from cygrad.core.store.size_class cimport LARGE, MEDIUM, SMALL, SMALL_CLASSES, class_bytes, class_of, rounded
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.source cimport doing, where
@@ -46,6 +47,7 @@ cdef enum:
     FAILING = 2
     OBSERVED = 4
     TRACING = 8
+    BOUNDED = 16
 
 cdef struct Slab:
     Span* span
@@ -236,9 +238,10 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     cdef int c
     cdef Buffer* b
     global idle
-    if watching & (FAILING | TRACING):
+    if watching & (FAILING | TRACING | BOUNDED):
         if watching & FAILING: maybe_fail(nbytes)
         if watching & TRACING and is_virtual(): return <Buffer*>late_bound.allocate_virtual(nbytes, category)
+        if watching & BOUNDED: make_room(nbytes)
     if nbytes >> 50: raise MemoryError(f"{nbytes} bytes are more than any machine has")
     if nbytes <= SMALL:
         c = class_of(nbytes)
@@ -309,9 +312,10 @@ cdef int make(Buffer* b) except -1:
     if b.flags & VIRTUAL:
         if b.home != NULL and (<Life*>b.home).trace == flags().trace: return 0
         refuse_virtual()
-    if watching & (FAILING | TRACING):
+    if watching & (FAILING | TRACING | BOUNDED):
         if watching & FAILING: maybe_fail(nbytes)
         if watching & TRACING and is_virtual(): return late_bound.make_virtual(b, nbytes)
+        if watching & BOUNDED: make_room(nbytes)
     b.home = take(rounded(nbytes), nbytes)          # (if this raises, `home` is unchanged)
     b.data = (<Span*>b.home).data
     CG_UNPOISON(b.data, nbytes)
@@ -521,6 +525,12 @@ def set_limit(nbytes):
     global limit
     limit = <size_t>-1 if nbytes is None else <size_t>nbytes        # (leaving a scope must not allocate here)
     if arena.committed > limit: empty_cache()
+
+
+def set_bounded(on):
+    """Whether the pool calls make_room() before it takes memory."""
+    global watching
+    watching = (watching & ~BOUNDED) | (BOUNDED if on else 0)
 
 
 # ---- events and failures ---------------------------------------------------------------------------------------------

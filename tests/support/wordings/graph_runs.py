@@ -55,12 +55,12 @@ def hooked(call):
 
 
 def without_its_constant():
-    """The operators of a net, moved to one where a constant is an input."""
+    """The operators of a net, moved to one where a constant is an input, the gradient operators as new ones."""
     made, other, workspace = Net("small"), Net("other"), Workspace()
     made.add_constant(np.ones(3), "c")
     made.mul(["x", "c"], "y")
     made.add_gradient_operators(["y"])
-    for o in made.operators: other.add_operator(o)
+    for o in made.operators: other.add_operator(o if o.of is None else o.replace())
     for name in "xc": workspace.feed(name, np.ones(3))
     workspace.run(other)
 

@@ -2,14 +2,19 @@
 
 import cygrad as cg
 from wrong import (
+    budget_of_another_thread,
+    budget_set_up_again,
     entered_twice,
     free_a_gradient,
     free_what_is_lent,
     freed,
     limited,
+    open_budget,
     outlived,
+    over_budget,
     profile_twice,
     profiled,
+    small_budget,
     twice,
 )
 
@@ -94,4 +99,22 @@ CASES = [
      "memory.scope(capped=True): tensors made inside outlive it without keep(), 2 in all: (2, 3) float32 at <*>; (5,) "
      "int64 at <*>; they are now freed; keep() those that must outlive the scope, and del the names that refer to the "
      "others"),
+    (lambda: cg.memory.budget("much"), ValueError,
+     "memory.budget: a size must be a number of bytes or text such as \"256MiB\" or \"1.5GB\" (kB, MB, GB, TB by 1000; "
+     "KiB, MiB, GiB, TiB by 1024), got 'much'"),
+    (lambda: cg.memory.budget("1MiB").__exit__(), RuntimeError,
+     "memory.budget: this scope is not open, so it cannot be closed"),
+    (lambda: open_budget(), RuntimeError,
+     "this memory.budget() is already open; make another one for a scope inside it"),
+    (lambda: budget_set_up_again(), RuntimeError,
+     "this memory.budget() is open, so it cannot be set up again"),
+    (lambda: budget_of_another_thread(), RuntimeError,
+     "memory.budget: it was opened in another thread, and only that thread can close it"),
+    (lambda: small_budget(), cg.MemoryLimitError,
+     "memory.budget of 300 bytes: 400 bytes are live already (other 400); free tensors (memory.why lists the holders), "
+     "or raise the budget to more than that"),
+    (lambda: over_budget(), cg.MemoryLimitError,
+     "memory.budget of 1,000 bytes: tensor at <*> requested 1,200 bytes, but 0 are live that cannot be evicted: "
+     "parameters, gradients, what Python names refer to, and what the running operation reads; the budget must be at "
+     "least 1,200 bytes here"),
 ]

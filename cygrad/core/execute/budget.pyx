@@ -1,0 +1,157 @@
+"""Budgets: before the pool takes memory that an open budget does not have, values that nothing but the slots of nodes
+keeps are evicted. Their recipes make them again (recipes.pxd).
+
+Which value goes first is the rule of dynamic tensor rematerialization (Kirisame et al., 2021, arXiv:2006.09616): the
+one with the least work to make it again, what was evicted before it and would have to be made included, for each byte
+and for each operation since it was last used."""
+
+from libc.stdint cimport uint64_t
+
+from cygrad.core.execute.recipes cimport (
+    Recipe, Value, candidates, executed, executed_work, n_candidates, secure,
+)
+from cygrad.core.graph.packed cimport set_packing
+from cygrad.core.graph.tensor cimport next_number
+from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.source cimport doing, where
+from cygrad.core.store cimport room
+from cygrad.core.store.buffer cimport EXTERNAL, VIRTUAL, Buffer, counters
+from cygrad.core.thread_state cimport RECIPES, Flags, flags
+
+from cygrad.core.errors import MemoryLimitError
+from cygrad.core.store.buffer import set_bounded, stats
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident()
+
+cdef enum:
+    DEPTH = 64              # recipes that the price of a value counts at most
+    SAMPLE = 512            # candidates that are compared for one eviction
+
+cdef list budgets = []      # that are open, in any thread
+
+
+cdef class Budget:
+    def __cinit__(self, size_t nbytes=0):
+        self.nbytes = nbytes
+
+    cdef int open(self) except -1:
+        """Bound the live bytes from now on. Raises MemoryLimitError if more are live already."""
+        cdef Flags* f = flags()
+        refuse_trace("memory.budget()")
+        if counters.live > self.nbytes:
+            raise MemoryLimitError(f"memory.budget of {self.nbytes:,} bytes: {counters.live:,} bytes are live already "
+                                   f"({live_by_category()}); free tensors (memory.why lists the holders), or raise the "
+                                   f"budget to more than that", 0, self.nbytes, 0)
+        self.region = RecipeScope(strong=True)
+        self.before = <Packing>f.pack if f.pack != NULL else None
+        self.thread, self.floor = PyThread_get_thread_ident(), counters.live
+        self.first, self.first_work = executed, executed_work
+        budgets.append(self)
+        set_packing(f, self.region)
+        f.inspecting += RECIPES
+        set_bounded(True)
+        return 0
+
+    cdef int close(self) except -1:
+        """End it. What was evicted can still be made again."""
+        cdef Flags* f = flags()
+        if self.thread != PyThread_get_thread_ident():
+            raise RuntimeError("memory.budget: it was opened in another thread, and only that thread can close it")
+        budgets.remove(self)
+        if not budgets: set_bounded(False)
+        f.inspecting -= RECIPES
+        set_packing(f, self.before)
+        self.region.close()
+        return 0
+
+    @property
+    def recomputed(self):
+        """(recipes that were executed since it was opened, their share of the work of all operations)"""
+        cdef double work = self.region.work if self.region is not None else 0
+        return int(executed - self.first), (executed_work - self.first_work) / work if work else 0.0
+
+
+cdef str live_by_category():
+    return ", ".join([f"{name} {n:,}" for name, n in stats()["by_category"].items() if n])
+
+
+cdef int make_room(size_t nbytes) except -1:
+    """Evict values until `nbytes` more are within all open budgets. Raises MemoryLimitError if that cannot be."""
+    cdef Budget b, least = None
+    cdef Value v
+    cdef size_t pinned = 0
+    cdef bint known = False
+    for b in budgets:
+        if least is None or b.nbytes < least.nbytes: least = b
+        if counters.live + nbytes > b.floor:
+            if not known: pinned, known = counters.live - evictable_bytes(), True
+            b.floor = max(b.floor, pinned + nbytes)
+    if least is None: return 0
+    while counters.live + nbytes > least.nbytes:
+        v = cheapest()
+        if v is None: raise_over(least, nbytes)
+        if secure(v): v.drop()
+        else: v.stuck = True
+    return 0
+
+
+cdef bint is_evictable(Value v) noexcept:
+    """Whether only slots keep the memory of a Value. (Slots that need the signs alone shrink it.)"""
+    cdef Buffer* b = v.held
+    return v.pins == 0 and not v.stuck and b.holders == 1 + b.signs and not b.flags & (EXTERNAL | VIRTUAL)
+
+
+cdef size_t evictable_bytes() noexcept:
+    cdef size_t total = 0
+    cdef int k
+    for k in range(n_candidates):
+        if is_evictable(<Value>candidates[k]): total += (<Value>candidates[k]).held.nbytes
+    return total
+
+
+cdef Value cheapest():
+    """The next Value to evict, or None."""
+    cdef Value v, best = None
+    cdef double score, least = 0
+    cdef uint64_t now = next_number()
+    cdef int k, step = n_candidates // SAMPLE + 1
+    while True:
+        for k in range(now % step, n_candidates, step):
+            v = <Value>candidates[k]
+            if not is_evictable(v) or not v.held.nbytes: continue
+            score = price(v) / (<double>v.held.nbytes * (now - v.used + 1))
+            if best is None or score < least: best, least = v, score
+        if best is not None or step == 1: return best
+        step = 1                                    # (none in the sample)
+
+
+cdef double price(Value v) except? -1:
+    """The work to make a Value again."""
+    cdef double total = 0
+    cdef list waiting = [v.recipe]
+    cdef int count = 0
+    while waiting and count < DEPTH:
+        r = waiting.pop()
+        total += (<Recipe>r).work
+        count += 1
+        for x in (<Recipe>r).values:
+            if x is None: continue
+            v = x
+            if v.recipe is not None and v.memory() == NULL: waiting.append(v.recipe)
+    return total
+
+
+cdef int raise_over(Budget b, size_t nbytes) except -1:
+    cdef size_t pinned = counters.live
+    what = f" ({live_by_category()})" if pinned else ""
+    operation, (filename, line, _) = doing(flags()) or "tensor", where()
+    place = f"{filename}:{line}" if filename else ""
+    raise MemoryLimitError(
+        f"memory.budget of {b.nbytes:,} bytes: {operation}{place and ' at ' + place} requested {nbytes:,} bytes, but "
+        f"{pinned:,} are live that cannot be evicted{what}: parameters, gradients, what Python names refer to, and "
+        f"what the running operation reads; the budget must be at least {pinned + nbytes:,} bytes here",
+        nbytes, b.nbytes, b.nbytes - min(pinned, b.nbytes), operation, place)
+
+
+room.make_room = make_room

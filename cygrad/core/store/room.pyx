@@ -1,0 +1,3 @@
+"""Where the pool asks for room (room.pxd)."""
+
+make_room = NULL
