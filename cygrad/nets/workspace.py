@@ -22,6 +22,7 @@ from cygrad.nets.plan import CAPTURE, eager_only, prepared
 from cygrad.nets.turns import Lock, LockUse
 
 Values = dict[str, Tensor]
+NONE: tuple[str, ...] = ()
 KEPT = 4                    # programs of a net for the same inputs, in other modes or for other variables
 
 
@@ -186,7 +187,7 @@ class Workspace:
     # ---- running
 
     def run(self, net: Net, before: Hook | None = None, after: Hook | None = None,
-            keep: Names = ()) -> None:
+            keep: Names = NONE) -> None:
         """Run all operators of a net. Its inputs must have been fed, or written by other nets. The outputs and the
         blobs that the net keeps have values afterwards, and the blobs `keep`, a name or a list of names. Raises
         ValueError for an input without a value and for an unknown name in `keep`, RuntimeError if another thread runs
@@ -197,13 +198,15 @@ class Workspace:
         are not kept are added to their sum as they are computed, so the dict has the sum."""
         if not isinstance(net, Net): raise TypeError(f"Workspace.run takes a Net, got {described(net)}")
         with self._used("run", net):
-            names = check_names(keep, "Workspace.run", "keep") if keep != () else ()
-            for name in names: net._need(name, "Workspace.run")
+            names = NONE
+            if keep is not NONE:
+                names = check_names(keep, "Workspace.run", "keep")
+                for name in names: net._need(name, "Workspace.run")
             if before is not None or after is not None:
                 self._run_watched(net, before, after, net.kept.union(names))
                 return
             ready = self._ready.get(id(net))
-            if ready is not None and ready.keep == names and self._is_ready(ready, net):
+            if ready is not None and (ready.keep is names or ready.keep == names) and self._is_ready(ready, net):
                 self._run(net, ready.program, ready.values, ready.program.again)
                 for old, new in ready.rewritten: old.copy_(new)
             else: self._run_anew(net, names)

@@ -16,7 +16,8 @@ from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport (
-    ADDING, OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, adds, input_bit, output_bit, saved,
+    ADDING, OUTPUT, BackwardCall, Call, Operator, Stage, add_stage, adds, input_bit, new_stage, output_bit,
+    saved,
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Node, Tensor, edge_of, ensure_tensor
@@ -205,11 +206,12 @@ cdef class Elementwise(Operator):
         for i in range(self.n_in):
             rule = &self.rules[i]
             if not b.want[i]: continue
-            if rule.same: add_stage(b, <uint64_t>1 << i).view = True
+            if rule.same: new_stage(b, <uint64_t>1 << i).view = True
             elif rule.loop != NULL:
-                s = add_stage(b, <uint64_t>1 << i)
-                if rule.coded: s.saved = rule.saved | bit_of_source(self.code_source(b))
-                s.donated_saved, s.donated_gradients, s.like = rule.saved, 1, b.y
+                s = new_stage(b, <uint64_t>1 << i)
+                s.saved = s.donated_saved = rule.saved
+                if rule.coded: s.saved |= bit_of_source(self.code_source(b))
+                s.donated_gradients, s.like = 1, b.y
         return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:

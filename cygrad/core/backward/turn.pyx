@@ -197,12 +197,13 @@ cdef inline uint64_t open_call(Turn b) except? <uint64_t>-1:
         c.as_bits[c.n_kept] = sign_bits(&s[k]) != NULL
         found |= <uint64_t>1 << bit_of(s[k].source)
         c.n_kept += 1
-    c.recorded = 0
+    c.wanted = c.recorded = 0
     for i in range(node.n_in):
         e = edge_of(node, i)
         if e.node != NULL: c.recorded |= input_bit(i)
         if not b.want[i]: c.x[i] = NULL
         else:
+            c.wanted |= input_bit(i)
             c.x[i] = output_layout(<Node>e.node, e.output_nr)
             if c.x[i].size > c.work: c.work = c.x[i].size
     for k in range(node.n_out):

@@ -76,7 +76,8 @@ cdef struct BackwardCall:   # one execution of a node's backward
     int dtype               # dtype of the gradients
     Py_ssize_t work         # as in Call; plan_backward() may raise it
     uint8_t* want           # for each input a Want, 0 if its gradient is not wanted
-    uint64_t recorded       # mask of the inputs whose gradients were wanted when the node was recorded
+    uint64_t wanted         # mask of the inputs whose gradients are wanted,
+    uint64_t recorded       # and of those whose gradients were wanted when the node was recorded
     const uint64_t* saved_for       # of the operator
     void* attributes        # a borrowed Attributes object, or None
     const Layout* y         # layout of output 0
@@ -177,18 +178,17 @@ cdef inline uint64_t declared(const uint64_t* saved_for, uint64_t wanted, int n_
     if wanted & 8: mask |= saved_for[3]
     return mask & ~(inputs >> n_in << n_in) if n_in < OUTPUT else mask
 
-cdef inline Stage* add_stage(BackwardCall* b, uint64_t computes) noexcept nogil:
-    """Add a stage. At first it reads all incoming gradients and what `reads` declares for the wanted gradients that it
-    computes, and its results go to new memory."""
+cdef inline Stage* new_stage(BackwardCall* b, uint64_t computes) noexcept nogil:
+    """Add a stage that reads all incoming gradients, but nothing that is saved. Its results go to new memory."""
     cdef Stage* s = &b.stages[b.n_stages]
-    cdef uint64_t wanted = computes
-    cdef int i
     b.n_stages += 1
-    if wanted & (wanted - 1):
-        for i in range(min(b.n_in, <int>N_READS)):
-            if not b.want[i]: wanted &= ~(<uint64_t>1 << i)
     memset(s, 0, sizeof(Stage))
     s.computes, s.temporary_dtype = computes, b.dtype
     s.gradients = (<uint32_t>1 << b.n_out) - 1
-    s.saved = declared(b.saved_for, wanted, b.n_in)
+    return s
+
+cdef inline Stage* add_stage(BackwardCall* b, uint64_t computes) noexcept nogil:
+    """The same, but at first it reads what `reads` declares for the wanted gradients that it computes."""
+    cdef Stage* s = new_stage(b, computes)
+    s.saved = declared(b.saved_for, computes & b.wanted if computes & (computes - 1) else computes, b.n_in)
     return s

@@ -72,9 +72,7 @@ cdef class Step:
         return 0
 
     cdef int run(self) except -1:
-        cdef int i
-        self.kernel(self.arrays, self.parameters, self.held)
-        for i in range(self.n_written): self.written[i].version += 1
+        """What a step without a kernel does; a subclass overrides it."""
         return 0
 
 
