@@ -105,7 +105,7 @@ def holders(Tensor t not None):
         left -= b.optimizer
     if left: entries.append((left, "other tensors (views of it, detached ones)"))
     owner = None
-    if b.flags & EXTERNAL: owner = type((<Lender><PyObject*>b.link).owner)
+    if b.flags & EXTERNAL: owner = type((<Lender><PyObject*>b.link.owner).owner)
     origin = None
     for log in open_logs():
         site = log.origin(<uintptr_t>b)

@@ -158,7 +158,7 @@ cdef class Program:
         try:
             for shape, dtype in self.signature:
                 y = virtual_tensor(t, lay.from_shape(shape), dtype_number(dtype), INPUT)
-                self.inputs.append((<Life*>(<Tensor>y).buffer.home).storage)
+                self.inputs.append((<Tensor>y).buffer.home.life.storage)
                 given.append(y)
             result = own_results(t, f(*given, **named))
             finish(t)
@@ -187,7 +187,7 @@ cdef class Program:
         if isinstance(result, Tensor):
             y = result
             if not y.buffer.flags & VIRTUAL: return on_buffer(y.buffer, y.layout, y.dtype)
-            offset = self.intervals[(<Life*>y.buffer.home).number].offset // itemsize(y.dtype)
+            offset = self.intervals[y.buffer.home.life.number].offset // itemsize(y.dtype)
             return new_place(y.layout.offset + offset, y.layout, y.dtype)
         if isinstance(result, tuple): return tuple([self.place_outputs(part) for part in result])
         if isinstance(result, dict): return {key: self.place_outputs(part) for key, part in result.items()}

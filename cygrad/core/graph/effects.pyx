@@ -10,7 +10,7 @@ from cygrad.core.graph.tensor cimport Tensor, fill, node_of, put_grad, shell
 from cygrad.core.graph.trace cimport PREPARING, Storage, is_outside, preparing, raise_version, refuse_trace, trace_of
 from cygrad.core.graph.undo cimport Twin, keep_role, made_by_traces
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport OTHER, VIRTUAL, ZEROS, Buffer, Life, new_virtual
+from cygrad.core.store.buffer cimport OTHER, VIRTUAL, ZEROS, Buffer, Life, life_of, new_virtual
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, itemsize
@@ -83,8 +83,8 @@ cdef int settle(Trace t, Leaf leaf) except -1:
     if b.flags & ZEROS:
         emit(t, zero_step(t, number, leaf))
         return 0
-    if not b.flags & VIRTUAL or b.home == NULL: return 0
-    life = <Life*>b.home
+    life = life_of(b)
+    if life == NULL: return 0
     if life.storage == number: return 0
     if (life.storage < 0 and grad.layout.dense and grad.layout.offset == 0
             and life.nbytes == <size_t>(leaf.layout.size * itemsize(leaf.dtype)) and t.is_free(s, life)):
@@ -127,8 +127,8 @@ cdef int take_back(Trace t, Leaf leaf) except -1:
     cdef Arrays x
     cdef Life* life
     cdef int number = t.gradient_storage(leaf)
-    if grad is None or not grad.buffer.flags & VIRTUAL or grad.buffer.home == NULL: return 0
-    if (<Life*>grad.buffer.home).storage == number: return 0
+    life = NULL if grad is None else life_of(grad.buffer)
+    if life == NULL or life.storage == number: return 0
     life = t.new_life(leaf.layout.size * itemsize(leaf.dtype))
     life.storage = number
     (<Storage>t.storages[number]).lives.append(life.number)
@@ -161,9 +161,10 @@ cdef Tensor grad_for_rows(Leaf leaf, bint overwrite):
     cdef Trace t = preparing(flags())
     cdef Tensor grad = leaf.grad
     cdef GradientSlice rows = <GradientSlice>leaf.rows
+    cdef Life* life
     if t is None: return grad
-    stands = (grad is not None and grad.buffer.flags & VIRTUAL and grad.buffer.home != NULL and not grad.buffer.version
-              and t.of_none.get(<size_t><void*>leaf) == (<Life*>grad.buffer.home).number)
+    life = NULL if grad is None else life_of(grad.buffer)
+    stands = (life != NULL and not grad.buffer.version and t.of_none.get(<size_t><void*>leaf) == life.number)
     note_kind(t, leaf, overwrite, stands)
     before = rows is not None and rows.values.layout.size and not rows.values.buffer.flags & VIRTUAL
     if not overwrite and (stands or before):

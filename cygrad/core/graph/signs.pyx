@@ -52,7 +52,7 @@ cdef void shrink(void* released) noexcept:
     backward pass has reached the node, or if the buffer was written after it was saved."""
     global packed
     cdef Buffer* b = <Buffer*>released
-    cdef Node node = <Node>b.link
+    cdef Node node = <Node>b.link.node
     cdef Slot* s = slots_of(node)
     cdef Buffer* bits
     cdef Flags* f = flags()

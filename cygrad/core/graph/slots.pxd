@@ -98,11 +98,11 @@ cdef inline void save_number(Slot* s, int source, double number, const Layout* l
 
 cdef inline void claim_signs(Slot* s, void* node) noexcept:
     """Mark that backward needs only the signs of this dense output. Once the slot is the buffer's only holder,
-    core/graph/signs.pyx replaces the elements with bits. At most one slot of a buffer may do so; the buffer's `link`
+    core/graph/signs.pyx replaces the elements with bits. At most one slot of a buffer may do so; the buffer's link
     points to its node."""
     s.need = SIGNS
     s.content.buffer.signs = 1
-    s.content.buffer.link = node
+    s.content.buffer.link.node = node
 
 cdef void share_slot(const Slot* s, Slot* out) noexcept
 cdef void save_object(Slot* s, object o) noexcept

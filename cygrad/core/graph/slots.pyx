@@ -43,7 +43,7 @@ cdef void replace_by_bits(Slot* s, Buffer* bits, void* node) noexcept:
     cdef Buffer* b = s.content.buffer
     save(bits)
     b.signs = 0
-    b.link = NULL
+    b.link.node = NULL
     s.content.buffer, s.need, s.version = bits, BITS, bits.version
     if slot_saved != NULL: slot_saved(node, s)
     release_saved(b)
@@ -83,4 +83,4 @@ cdef void release_buffer(Slot* s) noexcept:
 cdef inline void unclaim_signs(Slot* s) noexcept:
     s.need = VALUES
     s.content.buffer.signs -= 1
-    s.content.buffer.link = NULL
+    s.content.buffer.link.node = NULL

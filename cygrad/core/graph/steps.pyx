@@ -5,7 +5,7 @@ from libc.string cimport memcpy, memset
 
 from cygrad.core.graph.trace cimport PREPARING, Storage, raise_version, trace_of
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport VIRTUAL, Life, drop
+from cygrad.core.store.buffer cimport VIRTUAL, Life, drop, life_of
 from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.driver cimport gather
@@ -43,13 +43,13 @@ cdef class Step:
     cdef int point(self, Trace t, char** at, Buffer* b) except -1:
         """Register the address `at`, which points into `b` now."""
         cdef Pointer* p = &self.pointers[self.n_pointers]
-        cdef bint virtual = (b.flags & VIRTUAL) != 0 and b.home != NULL
+        cdef Life* life = life_of(b)
         p.at = at
         p.offset = at[0] - b.data
-        p.life = (<Life*>b.home).number if virtual else -1
+        p.life = life.number if life != NULL else -1
         t.use(b)
-        p.storage = -1 if virtual else t.storage_on(b)
-        if not virtual:
+        p.storage = -1 if life != NULL else t.storage_on(b)
+        if life == NULL:
             p.offset -= (<Storage>t.storages[p.storage]).start
             (<Storage>t.storages[p.storage]).last_use = t.clock
         self.n_pointers += 1

@@ -17,7 +17,7 @@ from cygrad.core.graph.around cimport Around
 from cygrad.core.graph.slots cimport Slot
 from cygrad.core.graph.tensor cimport Leaf, Node, Tensor
 from cygrad.core.graph.undo cimport Twin
-from cygrad.core.store.buffer cimport VIRTUAL, Buffer, Life
+from cygrad.core.store.buffer cimport VIRTUAL, Buffer, Life, life_of
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport Array, Layout
 
@@ -143,7 +143,8 @@ cdef inline bint traces() noexcept:
 
 cdef inline bint made_here(const Buffer* b) noexcept:
     """Whether a buffer is virtual and belongs to the trace of this thread."""
-    return b.flags & VIRTUAL and b.home != NULL and (<Life*>b.home).trace == flags().trace
+    cdef const Life* life = life_of(b)
+    return life != NULL and life.trace == flags().trace
 
 
 cdef inline bint is_outside(Tensor x):

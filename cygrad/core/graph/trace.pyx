@@ -90,8 +90,8 @@ cdef class Trace:
 
     cdef void use(self, const Buffer* b) noexcept:
         """Register that the next step uses a buffer."""
-        cdef Life* life = <Life*>b.home
-        if not b.flags & VIRTUAL or life == NULL: return
+        cdef Life* life = life_of(b)
+        if life == NULL: return
         life.last_use = self.clock
         if life.first_use < 0: life.first_use = self.clock
 
@@ -188,9 +188,9 @@ cdef class Trace:
             return t
         hold_buffer(b)                              # (until the end, so that no other buffer gets its address)
         fill(kept, b, lay.incref(lay.SCALAR), 0)
-        if empty and number < 0: virtual = zeros(<size_t>b.home, b.category)
+        if empty and number < 0: virtual = zeros(b.home.size, b.category)
         else:
-            life = self.new_life(<size_t>b.home if empty else b.nbytes)
+            life = self.new_life(b.home.size if empty else b.nbytes)
             life.storage = number
             if not empty: set_aside(b)              # (before the stand-in counts)
             try: virtual = new_virtual(life, b.category)
@@ -284,7 +284,7 @@ cdef class Trace:
 
     cdef Storage storage_of_life(self, const Buffer* b):
         """The storage that a virtual buffer stands for, or None."""
-        cdef int number = (<Life*>b.home).storage if b.home != NULL else -1
+        cdef int number = b.home.life.storage if b.home.life != NULL else -1
         return None if number < 0 else self.storages[number]
 
     cdef bint is_free(self, Storage s, const Life* life):

@@ -101,11 +101,11 @@ cdef int make_zeros(void* buffer, size_t nbytes) except -1:
     cdef Flags* f = flags()
     cdef Trace t = trace_of(f)
     cdef Buffer* b = <Buffer*>buffer
-    if b.link != <void*>t:
+    if b.link.trace != <void*>t:
         f.values += 1
         try: return make(b)
         finally: f.values -= 1
-    b.link = NULL
+    b.link.trace = NULL
     make_virtual(b, t.new_life(nbytes))
     return zero_bytes(b, nbytes)
 

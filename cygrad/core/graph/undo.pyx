@@ -41,7 +41,7 @@ cdef class Twin:
         if self.leaf.grad is not None and (self.made or self.leaf.grad.buffer.flags & VIRTUAL):
             put_grad(self.leaf, None)
             self.leaf.fresh = False
-        elif self.leaf.grad is not None and self.leaf.grad.buffer.flags & ZEROS: self.leaf.grad.buffer.link = NULL
+        elif self.leaf.grad is not None and self.leaf.grad.buffer.flags & ZEROS: self.leaf.grad.buffer.link.trace = NULL
         return track(x, self.leaf.req != NULL_REQ) if x._node is self.leaf else 0
 
 

@@ -136,7 +136,7 @@ bind_methods(WaitingTensor, __new__=staticmethod(Tensor.__new__))    # which rai
 cdef Waiting waiting_of(Tensor x):
     """What a tensor waits on. Raises TypeError if it does not wait."""
     if type(x) is not WaitingTensor: raise TypeError(f"wanted a tensor that waits for its shape, got {described(x)}")
-    return <Waiting><object>x.buffer.link
+    return <Waiting><object>x.buffer.link.owner
 
 
 cdef Tensor waiting_on(Buffer* b, int dtype):

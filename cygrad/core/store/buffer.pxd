@@ -6,6 +6,7 @@ them that is not zero determines its category. Everything here runs under the GI
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
+from cygrad.core.store.arena cimport Span
 from cygrad.kernels.array cimport Layout, itemsize
 
 cpdef enum Category:
@@ -23,16 +24,33 @@ cdef enum:
     SCRATCH = 8             # workspace of an operation
     GRAPHLESS = 16          # a gradient without a graph, or a result computed from one; used only in error messages
     ZEROS = 32              # zeros without memory: make() allocates it
-    VIRTUAL = 64            # addresses without memory, during a trace (core/graph/trace.pyx); `home` is its Life. The
-                            #   counters exclude it
+    VIRTUAL = 64            # addresses without memory, during a trace (core/graph/trace.pyx). The counters exclude it
+
+cdef struct Buffer
+cdef struct Life
+
+cdef struct Slab:           # a span that is cut into small buffers
+    Span* span
+    Slab* next
+    uint32_t live           # buffers in use
+
+cdef union Home:            # where the memory of a buffer is
+    Slab* slab              # small
+    Span* span              # medium and large
+    size_t size             # zeros without memory: their size in bytes
+    Life* life              # virtual; NULL once that has ended: life_of()
+
+cdef union Link:
+    Buffer* next            # free: the next free block
+    void* owner             # external: a reference to the owner
+    void* node              # with a sign slot: the node of that slot; NULL without one
+    void* trace             # zeros that a traced program makes: its Trace; NULL for others
 
 cdef struct Buffer:
     char* data
     size_t nbytes           # the requested size, which live_bytes counts
-    void* link              # free: the next free block; external: a reference to the owner; with a sign slot: the
-                            #   node of that slot
-    void* home              # small: its slab; medium and large: its span; zeros without memory: their size in bytes;
-                            #   virtual: its Life
+    Link link
+    Home home
     int holders
     uint32_t version        # number of in-place writes
     uint32_t saved          # number of slots that save it for backward
@@ -95,6 +113,10 @@ cdef inline Buffer* allocate_for(const Layout* l, int dtype, int category) excep
     try: return allocate(l.size * itemsize(dtype), category)
     finally: shaping.layout = NULL
 
+
+cdef inline Life* life_of(const Buffer* b) noexcept:
+    """The life of a virtual buffer; NULL if it has ended, and for another buffer."""
+    return b.home.life if b.flags & VIRTUAL else NULL
 
 cdef inline void hold(Buffer* b) noexcept:
     b.holders += 1

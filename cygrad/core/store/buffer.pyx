@@ -49,11 +49,6 @@ cdef enum:
     TRACING = 8
     BOUNDED = 16
 
-cdef struct Slab:
-    Span* span
-    Slab* next
-    uint32_t live           # buffers in use
-
 cdef Buffer* free_lists[LARGE]          # buffers of small and medium classes
 cdef Buffer* headers = NULL             # a list of headers of medium and large buffers for reuse
 cdef Slab* slabs = NULL
@@ -134,16 +129,16 @@ cdef void collect_idle() noexcept:
         b = free_lists[c]
         free_lists[c] = NULL
         while b != NULL:
-            following = <Buffer*>b.link
+            following = b.link.next
             give_large(b)
             b = following
     for c in range(SMALL_CLASSES):                  # keep in the lists the blocks of slabs that are in use
         b = free_lists[c]
         free_lists[c] = NULL
         while b != NULL:
-            following = <Buffer*>b.link
-            if (<Slab*>b.home).live:
-                b.link = free_lists[c]
+            following = b.link.next
+            if b.home.slab.live:
+                b.link.next = free_lists[c]
                 free_lists[c] = b
             b = following
     link = &slabs
@@ -190,47 +185,49 @@ cdef Buffer* new_slab(int c, size_t nbytes) except NULL:
     for i in range(count, 0, -1):
         b = <Buffer*>(<char*>slab + HEADER + (i - 1) * step)
         b.data = <char*>b + HEADER
-        b.home = slab
+        b.home.slab = slab
         b.size_class = c
-        b.link = free_lists[c]
+        b.link.next = free_lists[c]
         free_lists[c] = b
         CG_POISON(b.data, class_bytes(c))
     b = free_lists[c]
-    free_lists[c] = <Buffer*>b.link
+    free_lists[c] = b.link.next
     return b
 
 
 cdef Buffer* new_header() except NULL:
     global headers
     cdef Buffer* b = headers
-    if b != NULL: headers = <Buffer*>b.link
+    if b != NULL: headers = b.link.next
     else:
         b = <Buffer*>PyMem_RawMalloc(sizeof(Buffer))
         if b == NULL: raise MemoryError("no memory for the header of a buffer")
     return b
 
 
+cdef inline void free_header(Buffer* b) noexcept:
+    """Keep the header of a medium or large buffer for the next one."""
+    global headers
+    b.link.next, headers = headers, b
+
+
 cdef Buffer* new_large(int c, size_t nbytes) except NULL:
     """A medium or large buffer on a new span."""
-    global headers
     cdef Buffer* b = new_header()
     try:
-        b.home = take(rounded(nbytes), nbytes)
+        b.home.span = take(rounded(nbytes), nbytes)
     except:
-        b.link = headers
-        headers = b
+        free_header(b)
         raise
-    b.data = (<Span*>b.home).data
+    b.data = b.home.span.data
     b.size_class = c
     return b
 
 
 cdef void give_large(Buffer* b) noexcept:
     """Return the span of a medium or large buffer without holders to the arena."""
-    global headers
-    arena.give(<Span*>b.home)
-    b.link = headers
-    headers = b
+    arena.give(b.home.span)
+    free_header(b)
 
 
 cdef Buffer* allocate(size_t nbytes, int category) except NULL:
@@ -246,18 +243,18 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     if nbytes <= SMALL:
         c = class_of(nbytes)
         b = free_lists[c]
-        if b != NULL: free_lists[c] = <Buffer*>b.link
+        if b != NULL: free_lists[c] = b.link.next
         else: b = new_slab(c, nbytes)
-        (<Slab*>b.home).live += 1
-        if (<Slab*>b.home).live == 1:
+        b.home.slab.live += 1
+        if b.home.slab.live == 1:
             idle -= SLAB
             tick()
     else:
         c = class_of(nbytes) if nbytes <= MEDIUM else <int>LARGE
         b = free_lists[c] if c < LARGE else NULL
         if b != NULL:
-            free_lists[c] = <Buffer*>b.link
-            idle -= (<Span*>b.home).size
+            free_lists[c] = b.link.next
+            idle -= b.home.span.size
         else: b = new_large(c, nbytes)
     reset(b, category)
     count(b, nbytes)
@@ -267,7 +264,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
 
 cdef inline void reset(Buffer* b, int category) noexcept:
     """Initialise the header of a buffer of `category` with one holder."""
-    b.link = NULL
+    b.link.next = NULL
     b.holders = 1
     b.version = b.saved = b.rewrites = 0
     b.parameters = b.gradients = b.optimizer = 0
@@ -299,25 +296,25 @@ cdef Buffer* zeros(size_t nbytes, int category) except NULL:
     """A buffer of zeros with one holder, the caller. It has no memory and counts nothing until make()."""
     cdef Buffer* b = new_header()
     reset(b, category)
-    b.data, b.nbytes, b.size_class, b.home = NULL, 0, LARGE, <void*>nbytes
+    b.data, b.nbytes, b.size_class, b.home.size = NULL, 0, LARGE, nbytes
     b.flags |= ZEROS
-    if watching & TRACING and is_virtual(): b.link = flags().trace      # (made by the traced program)
+    if watching & TRACING and is_virtual(): b.link.trace = flags().trace
     return b
 
 
 cdef int make(Buffer* b) except -1:
     """Allocate the memory of a buffer of zeros. If it raises MemoryError, nothing has changed. Raises RuntimeError for
     a virtual buffer, except in the thread that traces it."""
-    cdef size_t nbytes = <size_t>b.home
+    cdef size_t nbytes = b.home.size
     if b.flags & VIRTUAL:
-        if b.home != NULL and (<Life*>b.home).trace == flags().trace: return 0
+        if b.home.life != NULL and b.home.life.trace == flags().trace: return 0
         refuse_virtual()
     if watching & (FAILING | TRACING | BOUNDED):
         if watching & FAILING: maybe_fail(nbytes)
         if watching & TRACING and is_virtual(): return late_bound.make_virtual(b, nbytes)
         if watching & BOUNDED: make_room(nbytes)
-    b.home = take(rounded(nbytes), nbytes)          # (if this raises, `home` is unchanged)
-    b.data = (<Span*>b.home).data
+    b.home.span = take(rounded(nbytes), nbytes)     # (if this raises, `home` is unchanged)
+    b.data = b.home.span.data
     CG_UNPOISON(b.data, nbytes)
     memset(b.data, 0, nbytes)                       # before count() reports the buffer
     b.flags &= ~ZEROS
@@ -339,21 +336,20 @@ cdef Buffer* adopt(char* data, size_t nbytes, object owner, bint readonly) excep
     memset(b, 0, sizeof(Buffer))
     b.data, b.nbytes, b.holders, b.category = data, nbytes, 1, OTHER
     b.flags = EXTERNAL | (READONLY if readonly else 0)
-    b.link = <void*>owner
+    b.link.owner = <void*>owner
     Py_INCREF(owner)
     return b
 
 
 cdef void release(Buffer* b) noexcept:
     """Free a buffer whose last holder has released it."""
-    global idle, headers
+    global idle
     if b.flags & WATCHED: late_bound.unwatch(b)
     if b.flags & ZEROS:
-        b.link = headers
-        headers = b
+        free_header(b)
         return
     if b.flags & EXTERNAL:
-        owner = <object>b.link
+        owner = <object>b.link.owner
         Py_DECREF(owner)
         PyMem_RawFree(b)
         return
@@ -368,10 +364,10 @@ cdef void release(Buffer* b) noexcept:
         give_large(b)
         return
     if b.size_class < SMALL_CLASSES:
-        (<Slab*>b.home).live -= 1
-        if (<Slab*>b.home).live == 0: idle += SLAB
-    else: idle += (<Span*>b.home).size
-    b.link = free_lists[b.size_class]
+        b.home.slab.live -= 1
+        if b.home.slab.live == 0: idle += SLAB
+    else: idle += b.home.span.size
+    b.link.next = free_lists[b.size_class]
     free_lists[b.size_class] = b
 
 
@@ -393,7 +389,7 @@ cdef void recategorise(Buffer* b) noexcept:
     cdef int before = b.category
     if c == before: return
     b.category = c
-    if b.flags & (EXTERNAL | ZEROS) or (b.flags & VIRTUAL and b.home == NULL): return
+    if b.flags & (EXTERNAL | ZEROS) or (b.flags & VIRTUAL and b.home.life == NULL): return
     if not b.flags & VIRTUAL:
         counters.by_category[before] -= b.nbytes
         counters.by_category[c] += b.nbytes
@@ -423,7 +419,7 @@ cdef Buffer* new_virtual(Life* life, int category) except NULL:
     """A virtual buffer of life.nbytes at life.data, whose only holder is the caller."""
     cdef Buffer* b = new_header()
     reset(b, category)
-    b.data, b.nbytes, b.size_class, b.home = life.data, life.nbytes, LARGE, <void*>life
+    b.data, b.nbytes, b.size_class, b.home.life = life.data, life.nbytes, LARGE, life
     b.flags |= VIRTUAL
     life.buffer = b
     if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
@@ -431,7 +427,7 @@ cdef Buffer* new_virtual(Life* life, int category) except NULL:
 
 cdef void make_virtual(Buffer* b, Life* life) noexcept:
     """Give virtual memory to a buffer of zeros."""
-    b.data, b.nbytes, b.home = life.data, life.nbytes, <void*>life
+    b.data, b.nbytes, b.home.life = life.data, life.nbytes, life
     b.flags = (b.flags & ~ZEROS) | VIRTUAL
     life.buffer = b
     if watching & (LOGGING | OBSERVED): notify(ALLOCATED, b, b.category)
@@ -439,18 +435,16 @@ cdef void make_virtual(Buffer* b, Life* life) noexcept:
 cdef void forget_virtual(Buffer* b) noexcept:
     """End the life of a virtual buffer. Its holders keep the header. Its version rises, so that a later backward pass
     notices it."""
-    cdef Life* life = <Life*>b.home
+    cdef Life* life = b.home.life
     if life == NULL: return
     life.buffer = NULL
-    b.home = NULL
+    b.home.life = NULL
     b.version += 1
     if watching & (LOGGING | OBSERVED): notify(FREED, b, b.category)
 
 cdef void release_virtual(Buffer* b) noexcept:
-    global headers
     forget_virtual(b)
-    b.link = headers
-    headers = b
+    free_header(b)
 
 cdef void set_aside(Buffer* b) noexcept:
     """Report a buffer of the pool as freed, because a virtual one takes its place in the program."""
@@ -516,7 +510,7 @@ def empty_cache() -> None:
     arena.release_all()
     while headers != NULL:
         b = headers
-        headers = <Buffer*>b.link
+        headers = b.link.next
         PyMem_RawFree(b)
 
 
