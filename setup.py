@@ -38,6 +38,9 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.modified import newer_group
 
+sys.path.insert(0, "tools")
+import structure
+
 Options.buffer_max_dims = 3     # kernels need two. Passing memoryviews of 88 bytes is cheaper than 208.
 
 DEBUG = bool(os.environ.get("CYGRAD_DEBUG"))
@@ -78,19 +81,6 @@ def levels(requested):
     requested |= {best_level(), *levels_here()} if "native" in requested else {"baseline"}
     return [level for level in LEVELS if level in requested]
 
-
-# The modules of these packages that `import cygrad` loads. They stand first in their bundles, side by side, because
-# Linux maps sixteen pages around each page that is used. The others are loaded at their first use.
-FIRST = {
-    "cygrad.ops.": """
-        base compare elementwise functions gradient index join linalg masks minmax random reduce scan shape slices
-        softmax sort statistics window""".split(),
-    "cygrad.kernels.": """
-        bits blas choose compare driver elementwise folds functions grouping index laws loss random reduce rows scan
-        search softmax sort threads""".split(),
-    "cygrad.nn.": [],
-    "cygrad.optim.": [],
-}
 
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 SINGLE = DEBUG or ASAN or platform.machine() != "x86_64"
@@ -169,9 +159,11 @@ class Build(build_ext):
         with ThreadPoolExecutor(None if self.parallel is True else self.parallel or 1) as pool:
             list(pool.map(lambda part: part.compile(self.compiler), outdated))
         for bundle, group in zip(self.extensions, parts, strict=True):      # one after the other: they share a source
-            bundle.extra_objects = bundle.depends = [part.target for part in group]
+            table = self.table(bundle)
+            bundle.extra_objects = [part.target for part in group]
+            bundle.depends = [*bundle.extra_objects, str(table)]
             bundle.define_macros = [("BUNDLE_INIT", "PyInit_" + bundle.name.rpartition(".")[2]),
-                                    ("BUNDLE_TABLE", f'"{self.table(bundle)}"')]
+                                    ("BUNDLE_TABLE", f'"{table}"')]
             bundle.extra_compile_args, bundle.extra_link_args = compile_args, link_args
             linker = getattr(self.compiler, "linker_so", None)
             linked = Note(Path(self.build_temp, bundle.name), (linker, compile_args, link_args, group))
@@ -199,9 +191,10 @@ class Build(build_ext):
     def table(self, bundle):
         """Write the header that lists the modules of a bundle for cygrad/bundle.c; returns its path."""
         path = Path(self.build_temp, bundle.name + ".h").absolute()
-        lines = "".join(f'MODULE({init_name(name)}, "{name}")\n' for name in bundle.modules)
-        if not path.exists() or path.read_text() != lines:
-            path.write_text(lines)
+        lines = [f'LOADED("{name}")\n' for name in bundle.order]
+        lines += [f'MODULE({init_name(name)}, "{name}")\n' for name in bundle.modules]
+        if not path.exists() or path.read_text() != "".join(lines):
+            path.write_text("".join(lines))
         return path
 
 
@@ -256,11 +249,12 @@ class BuildPython(build_py):
 
 
 class Bundle(Extension):
-    """A shared object with the named modules."""
+    """A shared object with the named modules. That of cygrad/_modules has the order in which cygrad/bundles.py loads
+    all modules that `import cygrad` needs."""
 
-    def __init__(self, name, modules):
+    def __init__(self, name, modules, order=()):
         super().__init__(name, ["cygrad/bundle.c"])
-        self.modules = modules
+        self.modules, self.order = modules, order
 
 
 def modules():
@@ -272,17 +266,15 @@ def modules():
 
 
 def bundles():
-    """The bundles to build. cygrad.kernels.cpu, which selects the level, is not in a bundle of kernels."""
-    names = sorted((module.name for module in modules()), key=loaded_late)
+    """The bundles to build. cygrad.kernels.cpu, which selects the level, is not in a bundle of kernels. The modules
+    that `import cygrad` loads stand first in their bundles, side by side, because Linux maps sixteen pages around each
+    page that is used. The others are loaded at their first use."""
+    order = [name for name in structure.load_order(Path(), "cygrad") if name != "cygrad.bundles"]   # (the loader)
+    order.insert(0, "cygrad._cyutility")
+    names = sorted((module.name for module in modules()), key=lambda name: name not in order)
     kernels = [name for name in names if name.startswith("cygrad.kernels.") and name != "cygrad.kernels.cpu"]
-    return [Bundle("cygrad._modules", [name for name in names if name not in kernels]),
+    return [Bundle("cygrad._modules", [name for name in names if name not in kernels], order),
             *(Bundle(f"cygrad.kernels._{level}", kernels) for level in LEVELS if kernels)]
-
-
-def loaded_late(name):
-    """Whether a module is loaded at its first use, and not by `import cygrad`."""
-    first = next((names for package, names in FIRST.items() if name.startswith(package)), None)
-    return first is not None and name.rpartition(".")[2] not in first
 
 
 def level_of(bundle):

@@ -1,6 +1,9 @@
 """cygrad: automatic differentiation that counts and limits its memory."""
+# ruff: noqa: E402 (what is imported below is loaded by the first call)
 
-from cygrad import bundles  # first: from here on, imports in other threads wait
+from cygrad import bundles
+
+bundles.load()                  # before any other import of the package
 
 import os as _os
 import sys as _sys
@@ -8,27 +11,28 @@ from importlib import import_module as _import_module
 
 import numpy as _np
 
-with bundles.alone:
-    from cygrad import autograd, memory, ops, random, testing
-    from cygrad.autograd import (
-        GradientCollector, backward, checkpoint, enable_grad, is_recording, is_training, mark_variables, no_grad,
-        pause, predict_mode, record, set_recording, set_training, stop_gradient, train_mode,
-    )
-    from cygrad.core.answers import of_module as _of_module
-    from cygrad.core.interop.creation import (
-        arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like,
-    )
-    from cygrad.core.interop.numpy import asarray, tensor
-    from cygrad.core.execute import pickles as _pickles
-    from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
-    from cygrad.core.dtypes import get_default_dtype, set_default_dtype
-    from cygrad.core.interop.dlpack import from_dlpack
-    from cygrad.core.late_bound import bind as _bind
-    from cygrad.core.graph.gradient_slice import GradientSlice, ensure_dense
-    from cygrad.core.graph.tensor import Tensor
-    from cygrad.kernels.threads import get_num_threads, set_num_threads
-    from cygrad.ops.random import dropout
-    from cygrad.ops.shape import flatten, matrix_transpose, swapaxes
+from cygrad import autograd, memory, ops, random, testing
+from cygrad.autograd.modes import enable_grad, no_grad, pause, predict_mode, record, train_mode
+from cygrad.autograd.passes import backward
+from cygrad.autograd.recomputation import checkpoint
+from cygrad.autograd.scopes import GradientCollector
+from cygrad.autograd.variables import mark_variables, stop_gradient
+from cygrad.core.answers import of_module as _of_module
+from cygrad.core.interop.creation import (
+    arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like,
+)
+from cygrad.core.interop.numpy import asarray, tensor
+from cygrad.core.execute import pickles as _pickles
+from cygrad.core.errors import GraphFreedError, InplaceError, MemoryLimitError, PrecisionWarning
+from cygrad.core.dtypes import get_default_dtype, set_default_dtype
+from cygrad.core.interop.dlpack import from_dlpack
+from cygrad.core.late_bound import bind as _bind
+from cygrad.core.graph.gradient_slice import GradientSlice, ensure_dense
+from cygrad.core.graph.tensor import Tensor
+from cygrad.core.thread_state import is_recording, is_training, set_recording, set_training
+from cygrad.kernels.threads import get_num_threads, set_num_threads
+from cygrad.ops.random import dropout
+from cygrad.ops.shape import flatten, matrix_transpose, swapaxes
 
 __version__ = "0.1.0"
 

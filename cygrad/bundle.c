@@ -1,12 +1,13 @@
 /* A shared object with many modules of the package. The functions below import a module from it, as Python imports one
    from a file of its own. setup.py writes a header with MODULE(init, name) for each module and defines its path as
-   BUNDLE_TABLE. BUNDLE_INIT is the name of the init function that Python calls. Each module's own init function returns
+   BUNDLE_TABLE. It also has LOADED(name) for each module that `import cygrad` loads, in order. BUNDLE_INIT is the name of the init function that Python calls. Each module's own init function returns
    its definition (multi-phase initialization, PEP 489). create_module() makes a module from the definition and a spec,
    and exec_module() executes it. */
 
 #include <Python.h>
 #include <string.h>
 
+#define LOADED(name)
 #define MODULE(init, name) PyObject* init(void);
 #include BUNDLE_TABLE
 #undef MODULE
@@ -17,17 +18,34 @@ static const struct { const char* name; PyObject* (*init)(void); } modules[] = {
 #undef MODULE
 };
 
-enum { COUNT = sizeof modules / sizeof *modules };
+#undef LOADED
+#define LOADED(name) name,
+#define MODULE(init, name)
+static const char* const loaded[] = {
+#include BUNDLE_TABLE
+    NULL                                            /* (the list of a bundle may be empty) */
+};
+
+enum { COUNT = sizeof modules / sizeof *modules, LOADED_COUNT = sizeof loaded / sizeof *loaded - 1 };
+
+static PyObject* strings(const char* const* first, size_t stride, Py_ssize_t count) {
+    PyObject* result = PyTuple_New(count);
+    for (Py_ssize_t i = 0; result && i < count; ++i) {
+        PyObject* string = PyUnicode_InternFromString(*(const char* const*)((const char*)first + i * stride));
+        if (!string) Py_CLEAR(result);
+        else PyTuple_SET_ITEM(result, i, string);
+    }
+    return result;
+}
 
 static PyObject* names(PyObject* self, PyObject* none) {
     (void)self; (void)none;
-    PyObject* result = PyTuple_New(COUNT);
-    for (Py_ssize_t i = 0; result && i < COUNT; ++i) {
-        PyObject* name = PyUnicode_InternFromString(modules[i].name);
-        if (!name) Py_CLEAR(result);
-        else PyTuple_SET_ITEM(result, i, name);
-    }
-    return result;
+    return strings(&modules->name, sizeof *modules, COUNT);
+}
+
+static PyObject* order(PyObject* self, PyObject* none) {
+    (void)self; (void)none;
+    return strings(loaded, sizeof *loaded, LOADED_COUNT);
 }
 
 static PyObject* create_module(PyObject* self, PyObject* spec) {
@@ -61,6 +79,7 @@ static PyObject* exec_module(PyObject* self, PyObject* module) {
 
 static PyMethodDef methods[] = {
     {"names", names, METH_NOARGS, PyDoc_STR("The full names of the modules that this file holds.")},
+    {"order", order, METH_NOARGS, PyDoc_STR("The full names of the modules that `import cygrad` loads, in order.")},
     {"create_module", create_module, METH_O, PyDoc_STR("A loader's create_module(spec).")},
     {"exec_module", exec_module, METH_O, PyDoc_STR("A loader's exec_module(module).")},
     {NULL, NULL, 0, NULL},

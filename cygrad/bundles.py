@@ -1,32 +1,65 @@
-"""Loads cygrad's compiled modules, which are in a few shared objects with many modules each (bundle.c, setup.py).
+"""Loads cygrad's compiled modules, which are in a few shared objects with many modules each (bundle.c, setup.py), and
+all modules that `import cygrad` needs.
 
 When cygrad had 79 modules in one file each, opening, mapping and linking them took a quarter of the time and of the
 memory of the import. Each .pyx file is a module of its own name, for both `import` and `cimport`. Importing this module
-opens the bundle of everything except the kernels. The kernels have one bundle for each instruction level
-(kernels/__init__.py)."""
+opens the bundle of everything except the kernels. The kernels have one bundle for each instruction level."""
 
 import os
 import sys
-from importlib import _bootstrap, import_module
-from importlib.machinery import ModuleSpec
-from importlib.util import module_from_spec
-from threading import RLock, get_ident
+from _thread import RLock, get_ident
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+lock, loading, pending = RLock(), get_ident(), {}   # the thread that opens bundles or runs load(); module: its Pending
+
+
+def wait():
+    """Wait if another thread imports the package."""
+    import cygrad.bundles
+    with lock: pass             # (if load() runs now, the import has not waited)
+    import cygrad.bundles  # noqa: F401, F811
+
+
+class Postponed:
+    """Loads what a thread looks for while another one opens a bundle or runs load(): it waits for the package, and then
+    it imports the module."""
+
+    def create_module(self, spec):
+        wait()
+        module = import_module(spec.name)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = self.spec                 # Python has replaced it
 
 
 class Bundle:
-    """Finds and loads the modules of one shared object; `names` are their names."""
+    """Loads the modules of one shared object. The class itself finds them, in all bundles that are open. (Python calls
+    find_spec with a global lock, so it must not wait.)"""
+
+    of = {}                                         # module: its bundle
 
     def __init__(self, library):
-        self.names = frozenset(library.names())
-        self.file = library.__file__
-        self.create_module = library.create_module
-        self.exec_module = library.exec_module
+        self.library = library
 
-    def find_spec(self, name, path=None, target=None):
-        if name not in self.names: return None
-        spec = ModuleSpec(name, self, origin=self.file)
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if not name.startswith("cygrad."): return None
+        if loading not in (None, get_ident()): return ModuleSpec(name, Postponed())
+        if name not in cls.of: return None
+        spec = ModuleSpec(name, cls.of[name], origin=cls.of[name].library.__file__)
         spec.has_location = True                    # gives the module a __file__
         return spec
+
+    def create_module(self, spec):
+        if loading != get_ident(): wait()
+        return self.library.create_module(spec)
+
+    def exec_module(self, module):
+        self.library.exec_module(module)
 
     def get_source(self, name):
         """Return None, as for any compiled module: there is no Python source."""
@@ -35,113 +68,117 @@ class Bundle:
     get_code = get_source                           # `python -m` then reports that there is no code
 
 
+sys.meta_path.insert(0, Bundle)                     # other threads wait from here on
+
+from importlib.util import module_from_spec  # noqa: E402 (this import takes 1 ms)
+
+
 def take(*names):
     """Open the first of these bundles that was built. Its modules are found there before anywhere else. Raises
     ModuleNotFoundError if none was built."""
     for name in names:
-        try: library = import_module(name)
-        except ModuleNotFoundError: continue
-        sys.meta_path.insert(alone.open, Bundle(library))       # (after the scope below, if it is open)
-        return
-    raise ModuleNotFoundError(f"no {name} for this Python ({sys.implementation.cache_tag}) in "
-                              f"{os.path.dirname(__file__)}: build cygrad there (make build), or install it (pip "
-                              f"install .); it cannot be imported from a zip file", name=name)
+        spec = PathFinder.find_spec(name, [os.path.join(HERE, *name.split(".")[1:-1])])
+        if spec is None: continue
+        library = sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(library)
+        Bundle.of.update(dict.fromkeys(library.names(), Bundle(library)))
+        return library
+    raise ModuleNotFoundError(f"no {name} for this Python ({sys.implementation.cache_tag}) in {HERE}: build cygrad "
+                              f"there (make build), or install it (pip install .); it cannot be imported from a zip "
+                              f"file", name=name)
 
 
-class LoadedLoader:
-    """A loader for a module that is already in sys.modules."""
+def take_kernels(cpu):
+    """Open the kernels of the instruction level that the module cygrad.kernels.cpu selects, or of the next lower level
+    that was built (CYGRAD_LEVELS, setup.py)."""
+    if "cygrad.kernels.driver" in Bundle.of: return
+    take(*(f"cygrad.kernels._{level}" for level in reversed(cpu.LEVELS[:cpu.LEVELS.index(cpu.wanted_level()) + 1])))
+
+
+class Pending:
+    """A module in sys.modules that load() has not executed yet. This object is its __getattr__ until then: if an
+    attribute is missing, the thread that imports the package executes the module, and another thread waits."""
 
     def __init__(self, spec):
-        self.spec = spec
+        self.module, self.begun, self.ended = module_from_spec(spec), False, False
+        self.module.__getattr__ = self
+        self.loader, spec.loader = spec.loader, Postponed()     # (for a thread that has looked for it before)
 
-    def create_module(self, spec):
-        return sys.modules[spec.name]
+    def __call__(self, attribute):
+        if loading != get_ident(): wait()
+        self.execute()
+        if vars(self.module).get("__getattr__") is not self: return getattr(self.module, attribute)
+        raise AttributeError(f"module {self.module.__name__!r} has no attribute {attribute!r}")     # (it is executing)
 
-    def exec_module(self, module):
-        module.__spec__ = self.spec                 # Python has replaced it
+    def execute(self):
+        if self.begun: return
+        self.begun = True
+        self.loader.exec_module(self.module)
+        self.ended = True
+        self.close()
+
+    def close(self):
+        self.begun, self.module.__spec__.loader = True, self.loader
+        if vars(self.module).get("__getattr__") is self: del self.module.__getattr__
 
 
-class Alone:
-    """A scope in which one thread imports the whole package while others wait.
+def make(names):
+    """Put a Pending module into sys.modules for each name that is found."""
+    for name in sorted(names):                      # packages before their modules
+        package, _, child = name.rpartition(".")
+        package = pending[package].module if package in pending else sys.modules[package]
+        if name not in pending:
+            spec = Bundle.find_spec(name) or PathFinder.find_spec(name, package.__path__)
+            if spec is None: continue
+            pending[name] = Pending(spec)
+        sys.modules[name] = pending[name].module
+        setattr(package, child, pending[name].module)
 
-    Python has a lock for each module. A thread that imports a submodule takes the lock of the submodule first and then
-    imports the package. If another thread is importing the package, each of the two waits for a lock that the other one
-    holds, and one of them gets an error. Inside this scope the importing thread therefore takes no module locks of the
-    package: it finds and executes the modules itself. Other threads that need one of them wait without holding a lock
-    that it needs.
 
-    A thread that began to import a submodule before the scope was open waits too, either when it looks for the
-    submodule or at its first line, which imports cygrad.bundles and therefore the package. Its module object then
-    receives the contents of the module that was loaded here.
+def load():
+    """Load what `import cygrad` needs: the modules that setup.py lists, each after those that it imports.
 
-    If importlib does not have the two private functions that this scope replaces, the scope does nothing."""
+    Python has a lock for each module. A thread that imports a submodule takes the lock of the submodule and then
+    imports the package. If the thread that imports the package then needed that lock, each of the two would wait for
+    the other one, and one of them would get an error. Therefore all these modules are in sys.modules before the first
+    one is executed: an import takes no lock for a module that is there. The other thread, which has waited for the
+    package, looks there again.
 
-    def __init__(self):
-        self.lock, self.loaded, self.open, self.thread = RLock(), {}, False, None
-
-    def __enter__(self):
-        self.lock.acquire()
-        self.loaded.clear()
-        self.found = getattr(_bootstrap, "_find_and_load", None), getattr(_bootstrap, "_lock_unlock_module", None)
-        if None not in self.found:
-            self.open, self.thread = True, get_ident()
-            sys.meta_path.insert(0, self)
-            _bootstrap._find_and_load, _bootstrap._lock_unlock_module = self.find_and_load, self.wait
-
-    def __exit__(self, kind=None, value=None, traceback=None):
-        if self.open:
-            _bootstrap._find_and_load, _bootstrap._lock_unlock_module = self.found
-            self.open, self.thread = False, None
-            sys.meta_path.remove(self)
-            sys.modules.update(self.loaded)
-        self.lock.release()
-
-    def find_spec(self, name, path=None, target=None):
-        """Called by Python for a module that is not in sys.modules, while it holds the lock of that module."""
-        if not name.startswith("cygrad."): return None
-        with self.lock:
-            if self.open or name not in sys.modules: return None
-        return ModuleSpec(name, LoadedLoader(sys.modules[name].__spec__))
-
-    def find_and_load(self, name, import_):
-        """Called by Python for a module that is not in sys.modules or not fully initialized."""
-        if name.startswith("cygrad."):
-            with self.lock:
-                if self.open: return self.loaded.get(name) or self.load(name)
-        return self.found[0](name, import_)
-
-    def wait(self, name):
-        """Called by Python for a module that is in sys.modules but not fully initialized."""
-        if name == "cygrad" and self.thread == get_ident(): return None     # most calls: the package's own imports
-        if name.partition(".")[0] != "cygrad": return self.found[1](name)
-        with self.lock:
-            if not self.open: return self.found[1](name)
-            if name == "cygrad" or sys.modules.get(name) is self.loaded.get(name): return None
-            partial = sys.modules[name]             # import begun by another thread
-            partial.__dict__.update((self.loaded.get(name) or self.load(name)).__dict__)
-            sys.modules[name] = self.loaded[name]
-
-    def load(self, name):
-        """Import a module without taking its lock."""
-        parent, _, child = name.rpartition(".")
-        package = self.loaded.get(parent) or import_module(parent)
-        found = (finder.find_spec(name, package.__path__) for finder in sys.meta_path if finder is not self)
-        spec = next(filter(None, found), None)
-        if spec is None: raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        module = self.loaded[name] = sys.modules[name] = module_from_spec(spec)
-        spec._initializing = True
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del self.loaded[name]
+    Meanwhile the package has a spec that does not say that it is imported: else each of two thousand imports would take
+    the lock of the package, 1 us. Another thread that reads an attribute of the package waits."""
+    global loading
+    package, order = sys.modules["cygrad"], library.order()
+    spec = package.__spec__
+    lock.acquire()
+    try:
+        loading = get_ident()
+        package.__spec__ = ModuleSpec("cygrad", spec.loader, origin=spec.origin, is_package=True)
+        package.__getattr__ = attribute_of_package
+        make(("cygrad._cyutility", "cygrad.kernels", "cygrad.kernels.cpu"))
+        pending["cygrad.kernels.cpu"].execute()
+        take_kernels(pending["cygrad.kernels.cpu"].module)
+        make(order)
+        for name in order:
+            if name in pending: pending[name].execute()
+    except BaseException:
+        for name in [name for name, one in pending.items() if not one.ended]:
+            pending.pop(name).close()
             sys.modules.pop(name, None)
-            raise
-        finally:
-            spec._initializing = False
-        sys.modules[name] = module
-        setattr(package, child, module)
-        return module
+        raise
+    finally:
+        package.__spec__ = spec
+        del package.__getattr__
+        loading = None
+        lock.release()
 
 
-alone = Alone()
-take("cygrad._modules")
+def attribute_of_package(name):
+    """cygrad.__getattr__ while load() runs."""
+    wait()
+    package = sys.modules["cygrad"]
+    if vars(package).get("__getattr__") is not attribute_of_package: return getattr(package, name)
+    raise AttributeError(f"module 'cygrad' has no attribute {name!r}")
+
+
+try: library = take("cygrad._modules")
+finally: loading = None

@@ -55,7 +55,7 @@ for bundle, packages in (_modules, ("cygrad.ops.", "cygrad.nn.", "cygrad.optim."
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     for line in result.stdout.splitlines():
         loaded = line.split()
-        assert loaded == sorted(loaded, reverse=True) and set(loaded) == {"0", "1"}, "change FIRST in setup.py"
+        assert loaded == sorted(loaded, reverse=True) and set(loaded) == {"0", "1"}, "see load_order() in tools"
 
 
 def test_a_level_that_was_not_built_is_served_by_a_lower_one(tmp_path):
@@ -113,19 +113,86 @@ assert all(sys.modules[name] is importlib.import_module(name) for name in sys.ar
 
 
 def test_an_import_that_fails_leaves_pythons_own_as_it_was():
+    """And what has not been executed is not in sys.modules: a second import fails too, or succeeds."""
     code = """
 import os, sys
 from importlib import _bootstrap
 before = _bootstrap._find_and_load, _bootstrap._lock_unlock_module
-try: import cygrad
-except ValueError as e: print(e)
-assert (_bootstrap._find_and_load, _bootstrap._lock_unlock_module) == before
-assert not [f for f in sys.meta_path if type(f).__name__ == "Alone"]
+for _ in range(2):
+    try: import cygrad
+    except ValueError as e: print(e)
+    assert (_bootstrap._find_and_load, _bootstrap._lock_unlock_module) == before
+    assert not [name for name, m in sys.modules.items() if type(vars(m).get("__getattr__")).__name__ == "Pending"]
+    assert "cygrad.ops" not in sys.modules and "cygrad.kernels.threads" not in sys.modules
 import json.tool
+os.environ["CYGRAD_NUM_THREADS"] = "1"
+import cygrad as cg
+assert cg.ones(2).sum().item() == 2
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
                             env=os.environ | {"CYGRAD_NUM_THREADS": "0"})
-    assert result.returncode == 0 and "CYGRAD_NUM_THREADS is '0'" in result.stdout, result.stderr
+    assert result.returncode == 0 and result.stdout.count("CYGRAD_NUM_THREADS is '0'") == 2, result.stderr
+
+
+def test_the_import_takes_no_lock_of_a_module():
+    """No import statement in what `import cygrad` loads finds a module of the package that is not in sys.modules. What
+    it loads are the modules of the order in the bundle, which setup.py has read from the sources."""
+    code = """
+import sys
+from importlib import _bootstrap
+import numpy
+loaded, take = [], _bootstrap._find_and_load
+def find_and_load(name, import_):
+    if name.startswith("cygrad") and name not in sys.modules: loaded.append(name)
+    return take(name, import_)
+_bootstrap._find_and_load = find_and_load
+import cygrad
+from cygrad.bundles import library
+print(*loaded)
+print({name for name in sys.modules if name.startswith("cygrad.") and sys.modules[name].__spec__} - {*library.order()})
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    level = f"cygrad.kernels._{driver.level()}"
+    assert result.stdout.splitlines()[0] == "cygrad cygrad.bundles", result
+    assert eval(result.stdout.splitlines()[1]) == {"cygrad.bundles", "cygrad._modules", level}, result.stderr
+
+
+def test_what_another_thread_finds_while_the_package_is_imported():
+    """It waits: for a module that has not been executed, for one that the import does not load, and for a name that
+    nothing has."""
+    code = """
+import sys, threading
+import numpy
+found, inside, done = {}, threading.Event(), threading.Event()
+
+def work():
+    inside.wait()
+    from cygrad.ops.table import TABLE
+    from cygrad.nn.linear import Linear
+    found.update(TABLE=TABLE, Linear=Linear)
+    try: from cygrad.core.errors import Sums
+    except ImportError as e: found["Sums"] = str(e)
+    done.set()
+
+class Finder:                                       # it is asked for what the package imports: NumPy's are loaded
+    def find_spec(self, name, path=None, target=None):
+        if not inside.is_set() and "cygrad.core" in sys.modules:
+            inside.set()
+            assert not done.wait(0.2)
+        return None
+
+sys.meta_path.insert(0, Finder())
+thread = threading.Thread(target=work, daemon=True)
+thread.start()
+import cygrad as cg
+import json.tool
+inside.set()
+thread.join(30)
+assert done.is_set() and found["TABLE"] is cg.ops.TABLE and found["Linear"] is cg.nn.Linear
+assert "cannot import name 'Sums' from 'cygrad.core.errors'" in found["Sums"]
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("gone, missing", [("*.so", "cygrad._modules"), ("_[ab]*.so", "cygrad.kernels._baseline")])

@@ -70,6 +70,32 @@ def cycles(root):
                    if name in below[name]})
 
 
+def ancestors(name):
+    """The packages that a module is in: {"a", "a.b"} of a.b.c."""
+    parts = name.split(".")
+    return {".".join(parts[:n]) for n in range(1, len(parts))}
+
+
+def load_order(root, package):
+    """The modules with code that the import of a package loads. A module comes after the packages that it is in, and
+    a module or package after all that it, or a module of it, imports from outside."""
+    modules, needs, waiting = modules_of(root), {}, [package]
+    while waiting:
+        name = waiting.pop()
+        if name in needs: continue
+        imported = {*imports_of(modules[name][2], modules)}
+        needs[name] = imported.union(ancestors(name), *map(ancestors, imported)) - {package}
+        waiting += needs[name]
+    del needs[package]
+    graph = {name: {} for name in sorted(needs)}    # (dicts, because the order of a set changes from run to run)
+    for name in graph:
+        for part in ancestors(name) - {package} | {name}:
+            outside = (other for other in needs[name] if not f"{other}.".startswith(f"{part}."))
+            graph[part].update(dict.fromkeys(sorted(outside)))
+    paths = ((name, root.joinpath(*name.split("."))) for name in TopologicalSorter(graph).static_order())
+    return [name for name, path in paths if path.is_dir() or any(path.with_suffix(s).exists() for s in (".py", ".pyx"))]
+
+
 def read(root):
     """(packages, imports): {package: [(module, lines)]} and {package: {package: number of imports}}, lowest first."""
     modules = {name: module for name, module in modules_of(root).items()

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cygrad.autograd import enable_grad, grad, no_grad
+from cygrad.autograd.modes import enable_grad, no_grad
+from cygrad.autograd.passes import grad
 from cygrad.core.interop.numpy import tensor
 from cygrad.core.errors import described, type_name
 from cygrad.core.graph.gradient_slice import ensure_dense

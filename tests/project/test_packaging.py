@@ -330,6 +330,8 @@ def tiny(tmp_path_factory):
 def tiny_package(where):
     shutil.copy(ROOT / "setup.py", where / "setup.py")
     shutil.copytree(ROOT / "include", where / "include")
+    (where / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "structure.py", where / "tools")
     (where / "cygrad" / "kernels").mkdir(parents=True)
     (where / "cygrad" / "__init__.py").touch()
     shutil.copy(ROOT / "cygrad" / "bundle.c", where / "cygrad" / "bundle.c")
