@@ -79,7 +79,6 @@ cdef class Scope:
         if inner is None: self.found = e.outer
         else: inner.outer = e.outer
         if e.tape is not None: set_tape(f, e.before)
-        return 0
 
     def __enter__(self):
         return self.enter()

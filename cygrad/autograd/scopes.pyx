@@ -62,7 +62,6 @@ cdef class GradientCollector:
         set_mode_scope(f, -1)
         self.open = False
         open_collected(None)
-        return 0
 
     def __dealloc__(self):
         if self.open: self.collected.abandoned = True       # it stays in effect until another one is opened
@@ -85,7 +84,6 @@ cdef int check_none_open() except -1:
     if f.collector != NULL and not (<object>f.collector).abandoned:
         raise RuntimeError("GradientCollector: another one is open in this thread; close it first, or call its "
                            "backward several times")
-    return 0
 
 
 @cython.final

@@ -89,7 +89,6 @@ cdef int keep_gradient(Tensor x, int req) except -1:
     leaf.req = req
     if req == NULL_REQ:
         extras_of(x._node).kept = [entry for entry in accumulators_of(x._node) if seen_leaf(entry[1]) is not leaf]
-    return 0
 
 
 cdef int set_leaf(Tensor x, int req) except -1:
@@ -118,7 +117,6 @@ cdef int check_floating(Tensor x) except -1:
     if not has_gradients(x.dtype):
         raise TypeError(f"{DTYPES[x.dtype]} tensors cannot have gradients; only float32 and float64 can: cast it with "
                         f"astype first")
-    return 0
 
 
 def attach_grad(Tensor self, grad_req: Literal["write", "add", "null"] = "write",
@@ -268,7 +266,6 @@ cdef int expect_cycle(Tensor gradient) except -1:
     """Register nodes with the garbage collector if a gradient set by the user has a node: a.grad = b; b.grad = a is a
     cycle."""
     if node_of(gradient) is not None: expect_cycles()
-    return 0
 
 
 cdef bint on_its_way(Tensor g) noexcept:
@@ -291,7 +288,6 @@ cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
                              f"backward writes to each; pass a copy()")
     if share_memory(x, g):
         raise ValueError(f"{what} shares memory with its tensor, which backward would overwrite; pass a copy()")
-    return 0
 
 
 def zero_grad(Tensor self) -> None:

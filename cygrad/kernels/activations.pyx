@@ -348,7 +348,6 @@ cdef int register(str name, void* f32, void* f64, int operands, int cost=1, int 
     """Register a compute-bound kernel, as in kernels/functions.pyx."""
     driver.register(name, f32, f64, operands, cost, f64_cost or 6 * cost, number)
     driver.find(name).compute_bound = True
-    return 0
 
 
 cdef int table() except -1:
@@ -380,6 +379,5 @@ cdef int table() except -1:
     register("logsigmoid_grad", <void*>logsigmoid_grad[float], <void*>logsigmoid_grad[double], 3, 2, 12)
     register("mish", <void*>mish_[float], <void*>mish_[double], 2, 2)
     register("mish_grad", <void*>mish_grad[float], <void*>mish_grad[double], 3, 2)
-    return 0
 
 table()

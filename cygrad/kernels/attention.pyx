@@ -177,7 +177,6 @@ cdef int on_workers(range_t f, Attention* a) except -1 nogil:
     begin_products()
     parallel_for(f, a, a.workers, 1, <int>a.workers)
     end_products()
-    return 0
 
 
 cdef int attention(Attention* a) except -1 nogil:

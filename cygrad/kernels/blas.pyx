@@ -46,7 +46,6 @@ cdef int load() except -1:
     dgemm = <dgemm_t>PyCapsule_GetPointer(capi["dgemm"], PyCapsule_GetName(capi["dgemm"]))
     find_threads()
     sgemm = <sgemm_t>PyCapsule_GetPointer(capi["sgemm"], PyCapsule_GetName(capi["sgemm"]))     # last: marks the end
-    return 0
 
 
 cdef int find_threads() except -1:
@@ -63,7 +62,6 @@ cdef int find_threads() except -1:
                 set_threads = <set_threads_t><uintptr_t>address(handle[name.format("set")])
                 get_threads = <get_threads_t><uintptr_t>address(handle[name.format("get")])
                 return 0
-    return 0
 
 
 cdef uintptr_t address(function) except? 0:
@@ -148,7 +146,6 @@ cdef void panel(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
 cdef int check_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1 nogil:
     """Raises ValueError if a size of the product (m, k) x (k, n) does not fit into 32 bits, as BLAS requires."""
     if m > 0x7fffffff or n > 0x7fffffff or k > 0x7fffffff: return refuse_sizes(m, n, k)
-    return 0
 
 
 cdef int refuse_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1 with gil:
@@ -172,7 +169,6 @@ cdef int begin_products() except -1 nogil:
     if sgemm == NULL:
         with gil: load()
     begin()
-    return 0
 
 
 cdef void end_products() noexcept nogil:
@@ -213,4 +209,3 @@ cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_
         p = Product(dtype, ta, tb, <int>n, <int>k, <int>max(lda, 1), <int>max(ldb, 1), <int>max(ldc, 1), a, b, c, beta)
         parallel_for(panel, &p, m, (m + t - 1) // t, t)
     end_products()
-    return 0

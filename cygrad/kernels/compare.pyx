@@ -300,6 +300,5 @@ cdef int table() except -1:
     driver.register("where_code", <void*>where_code[float], <void*>where_code[double], 4)
     driver.register("where_grad_x", <void*>where_grad_x[float], <void*>where_grad_x[double], 3)
     driver.register("where_grad_y", <void*>where_grad_y[float], <void*>where_grad_y[double], 3)
-    return 0
 
 table()

@@ -158,7 +158,6 @@ cdef int convolve(Conv* v, char* workspace, size_t nbytes) except -1 nogil:
     each_item(sums if v.role == V else results, v, v.items, t, workspace + v.shared_bytes, v.own_bytes)
     if v.parts == 1: return 0
     call(v.dtype, add_parts[float], add_parts[double], <void*>workspace, v.parts, whole, v.adds, <void*>v.v)
-    return 0
 
 
 cdef void add_parts(const real* parts, Py_ssize_t n, Py_ssize_t size, bint adds, real* v) noexcept nogil:

@@ -152,4 +152,3 @@ cdef int register(str name, void* f32, void* f64, int reads, int cost) except -1
     cdef int index = names.setdefault(name, len(names))
     if index >= MAX_TERMS: raise RuntimeError("the table of losses is full; raise MAX_TERMS in kernels/criteria.pyx")
     terms[index] = Terms(reals(f32, f64), reads, cost)
-    return 0

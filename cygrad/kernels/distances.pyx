@@ -218,6 +218,5 @@ cdef int table() except -1:
     criteria.register("kl_log_dt", <void*>kl_log_dt[float], <void*>kl_log_dt[double], XT | READS_G, 2)
     criteria.register("hinge", <void*>hinge[float], <void*>hinge[double], XT, 1)
     criteria.register("hinge_sign", <void*>hinge_sign[float], <void*>hinge_sign[double], XT, 1)
-    return 0
 
 table()

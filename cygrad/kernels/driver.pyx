@@ -62,14 +62,12 @@ cdef int register(str name, void* f32, void* f64, int operands, int cost=1, int 
     if index >= MAX_LOOPS:
         raise RuntimeError(f"the table of kernels is full at {MAX_LOOPS}; raise MAX_LOOPS in kernels/driver.pyx")
     loops[index] = Loop(reals(f32, f64), operands, number, cost, f64_cost, False)
-    return 0
 
 
 cdef int register_all_dtypes(str name, void* f32, void* f64, void* i64, void* b8, int operands) except -1:
     """Register a kernel for float32, float64, int64 and bool."""
     register(name, f32, f64, operands)
     find(name).kernels.of[<int>LOOP_I64], find(name).kernels.of[<int>LOOP_B8] = i64, b8
-    return 0
 
 
 cdef int register_new(str name, void* f32, void* f64, int operands) except -1:
@@ -352,7 +350,6 @@ cdef int in_spans(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t n, 
     cdef Spans spans = Spans(loop, a, codes)
     cdef Py_ssize_t parts = t if n < t * PARTS * GRAIN else t * PARTS
     parallel_for(span_range, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
-    return 0
 
 
 # ---- packed codes ----------------------------------------------------------------------------------------------------
@@ -388,7 +385,6 @@ cdef int each_coded(const Loop* loop, Array* a) except -1 nogil:
     t = threads_of(loop, a, n)
     if t > 1: return in_spans(loop, a, NULL, n, t)
     span(loop, a, NULL, 0, n)
-    return 0
 
 
 cdef inline bint small_with_codes(const Loop* loop, const Array* a, Py_ssize_t n, const Codes* codes) noexcept nogil:
@@ -425,4 +421,3 @@ cdef int each_with_codes(const Loop* loop, Array* a, int bits, uint8_t* packed) 
     t = threads_of(loop, a, n)
     if t > 1: return in_spans(loop, a, &codes, n, t)
     span(loop, a, &codes, 0, n)
-    return 0

@@ -334,6 +334,5 @@ cdef int table() except -1:
     driver.register("trunc", <void*>trunc_[float], <void*>trunc_[double], 2)
     driver.register("round", <void*>round_[float], <void*>round_[double], 2)
     driver.register("zero", <void*>zero_[float], <void*>zero_[double], 2)
-    return 0
 
 table()

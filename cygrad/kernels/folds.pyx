@@ -284,6 +284,5 @@ cdef int table() except -1:
     driver.register("sign_derivative", <void*>sign_derivative[float], <void*>sign_derivative[double], 3)
     driver.register("ratio", <void*>ratio[float], <void*>ratio[double], 3)
     driver.register("finite", <void*>finite[float], <void*>finite[double], 2)
-    return 0
 
 table()

@@ -353,7 +353,6 @@ cdef int register(str name, void* f32, void* f64, int operands, int cost=1, int 
     """Register a compute-bound kernel. A polynomial takes about six times as long in float64, for twice the bytes."""
     driver.register(name, f32, f64, operands, cost, f64_cost or 6 * cost, number)
     driver.find(name).compute_bound = True
-    return 0
 
 
 cdef int table() except -1:
@@ -403,6 +402,5 @@ cdef int table() except -1:
     driver.register("relu", <void*>relu_[float], <void*>relu_[double], 2)
     driver.register("relu_gradient_code", <void*>relu_gradient_code[float], <void*>relu_gradient_code[double], 3)
     driver.register("relu_gradient", <void*>relu_gradient[float], <void*>relu_gradient[double], 3)
-    return 0
 
 table()

@@ -49,14 +49,12 @@ cdef int load() except -1:
         trmm_[i] = <trsm_t>pointer("cython_blas", letter + "trmm")
         gemm_[i] = <gemm_t>pointer("cython_blas", letter + "gemm")
     loaded = True
-    return 0
 
 
 cdef int need() except -1 nogil:
     """Load the function pointers at first use."""
     if not loaded:
         with gil: load()
-    return 0
 
 
 # ---- batches ---------------------------------------------------------------------------------------------------------
@@ -71,7 +69,6 @@ cdef int begin_task(Task* t, int dtype, Py_ssize_t m, Py_ssize_t n) except -1 no
     t.dtype, t.failed = dtype, -1
     if m > 0x7fffffff // BLOCK or n > 0x7fffffff // BLOCK: refuse_size(m, n)
     t.m, t.n = <int>m, <int>n
-    return 0
 
 
 cdef int threads_over(Py_ssize_t count, Py_ssize_t work) noexcept nogil:
@@ -89,7 +86,6 @@ cdef int each_matrix(range_t f, Task* t, Py_ssize_t count, Py_ssize_t work, size
     begin()
     parallel_for(f, t, count, t.part, threads)
     end()
-    return 0
 
 
 cdef void fail(Task* t, Py_ssize_t i, int info) noexcept nogil:

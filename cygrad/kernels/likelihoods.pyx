@@ -303,6 +303,5 @@ cdef int table() except -1:
     criteria.register("soft_margin", <void*>soft_margin[float], <void*>soft_margin[double], XT, 4)
     criteria.register("soft_margin_dx", <void*>soft_margin_dx[float], <void*>soft_margin_dx[double], XT | READS_G, 3)
     criteria.register("soft_margin_dt", <void*>soft_margin_dt[float], <void*>soft_margin_dt[double], XT | READS_G, 3)
-    return 0
 
 table()

@@ -103,6 +103,5 @@ cdef int table() except -1:
     driver.register("bce_derivative", <void*>bce_derivative[float], <void*>bce_derivative[double], 4)
     driver.register("bce_derivative_hard", <void*>bce_derivative_hard[float], <void*>bce_derivative_hard[double], 4)
     driver.register("bce_derivative_t", <void*>bce_derivative_t[float], <void*>bce_derivative_t[double], 3)
-    return 0
 
 table()

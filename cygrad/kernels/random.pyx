@@ -173,7 +173,6 @@ cdef int sample(int law, int dtype, uint64_t key, uint64_t counter, double a, do
     cdef int t = threads_for(n)
     cdef Sample s = Sample(law, dtype, key, counter, a, b, c, y)
     with nogil: parallel_for(sample_range, &s, n, whole_blocks(n, t), t)
-    return 0
 
 
 cdef Py_ssize_t whole_blocks(Py_ssize_t n, int t) noexcept nogil:
@@ -222,7 +221,6 @@ cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t max_val
     cdef int t = threads_for(n)
     cdef Draw draw = Draw(key, counter, low, max_value, y)
     with nogil: parallel_for(integers_range, &draw, n, max(1, (n + t - 1) // t), t)
-    return 0
 
 
 cdef int permute(uint64_t key, uint64_t counter, Py_ssize_t n, uint64_t* y) except -1:
@@ -234,7 +232,6 @@ cdef int permute(uint64_t key, uint64_t counter, Py_ssize_t n, uint64_t* y) exce
         for i in range(n - 1, 0, -1):
             j = bounded(key, counter + <uint64_t>i, i, mask_for(i))
             y[i], y[j] = y[j], y[i]
-    return 0
 
 
 # ---- dropout ---------------------------------------------------------------------------------------------------------
@@ -280,4 +277,3 @@ cdef int dropout(int dtype, uint64_t key, uint64_t counter, double p, Py_ssize_t
     cdef int t = threads_for(n)
     cdef Dropout d = Dropout(dtype, key, counter, p, x, y)
     parallel_for(dropout_range, &d, n, whole_blocks(n, t), t)
-    return 0

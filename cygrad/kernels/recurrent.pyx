@@ -178,7 +178,6 @@ cdef int on_sequences(range_t f, void* job, const Recurrence* r, Py_ssize_t step
     begin_products()
     parallel_for(f, job, r.batch, (r.batch + t - 1) // t, t)
     end_products()
-    return 0
 
 
 cdef int recur(Recurrence* r) except -1 nogil:
@@ -210,7 +209,6 @@ cdef int recur(Recurrence* r) except -1 nogil:
         else: gather(free, r.x, s.start * r.batch * r.width, count * r.width)
         multiply_shared(&w, count)
         on_sequences(some_sequences, &s, r, s.stop - s.start)
-    return 0
 
 
 # ---- backward --------------------------------------------------------------------------------------------------------

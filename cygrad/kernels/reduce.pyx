@@ -445,7 +445,6 @@ cdef int fold_into(const Fold* fold, const Array* x, const Array* by, const Arra
                 w.others[0] = order[d]
     choose_batch(&w)
     walk(&w, lx.size)
-    return 0
 
 
 cdef int sum_into(const Array* x, const Array* y) except -1 nogil:

@@ -348,6 +348,5 @@ cdef int table() except -1:
     driver.register("fmin", <void*>fmin_[float], <void*>fmin_[double], 3)
     driver.register("fmax_code", <void*>fmax_code[float], <void*>fmax_code[double], 3)
     driver.register("fmin_code", <void*>fmin_code[float], <void*>fmin_code[double], 3)
-    return 0
 
 table()

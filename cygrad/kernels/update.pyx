@@ -147,7 +147,6 @@ cdef int add_kernel(const char* name, void* f32, void* f64) except -1:
     cdef Kernel* k = &kernels[n_kernels]
     k.name, k.loops = name, reals(f32, f64)
     n_kernels += 1
-    return 0
 
 add_kernel("lamb", <void*>lamb[float], <void*>lamb[double])
 kernels[n_kernels - 1].sums = reals(<void*>lamb_sums[float], <void*>lamb_sums[double])

@@ -235,7 +235,6 @@ cdef class EventLog(Open):
         finally:
             self.suspended -= 1
             if collects: PyGC_Enable()
-        return 0
 
     # ---- sums of the events
 

@@ -49,7 +49,6 @@ cdef int begin() except -1:
         if counters.peak > (<track>p).highest: (<track>p).highest = counters.peak
         p = (<Open>p).outer
     begin_peak()
-    return 0
 
 
 def reset_peak() -> int:
@@ -91,7 +90,6 @@ cdef class track(Open):
         if not self.used:
             raise RuntimeError("this memory.track() has recorded nothing yet; use it as a scope: with "
                                "cygrad.memory.track() as t: ...")
-        return 0
 
     @property
     def peak_bytes(self):
@@ -116,7 +114,6 @@ cdef int tightest() except -1:
         if found is None or (<limit>p).max_bytes < found.max_bytes: found = <limit>p
         p = (<Open>p).outer
     set_limit(None if found is None else found.bytes)
-    return 0
 
 
 @cython.binding(False)

@@ -113,7 +113,6 @@ cdef int begin_sites() except -1:
     others, numbers, shape_numbers = [], {}, {}
     layers, layer_numbers, known_layer, known_number, n_turns = [""], {"": 0}, "", 0, 0
     for k in range(RECENT): recent[k].what, recent_shapes[k].number = NULL, 0
-    return 0
 
 
 # ---- stacks ----------------------------------------------------------------------------------------------------------

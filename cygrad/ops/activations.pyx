@@ -197,7 +197,6 @@ cdef class Glu(Operator):
         shape[axis] = x.shape[axis] // 2
         c.y[0].layout, c.y[0].dtype = lay.dense(x.ndim, shape), c.x[0].dtype
         c.workspace_bytes = 0 if x.dense else x.size * itemsize(c.x[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t half = half_of(c.y[0].layout, c.attributes)
@@ -207,13 +206,11 @@ cdef class Glu(Operator):
             driver.gather(c.workspace, &c.x[0], 0, c.x[0].layout.size)
             x = c.workspace
         kernels.glu(c.y[0].dtype, c.y[0].layout.size // half, half, x, c.y[0].data)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         s.donated_saved = 1
         if not b.g[0].layout.dense: s.workspace_bytes = b.y.size * itemsize(b.dtype)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Py_ssize_t half = half_of(b.y, b.attributes)
@@ -227,7 +224,6 @@ cdef class Glu(Operator):
             driver.gather(b.dx[0].data, &x, 0, x.layout.size)
             x.data = b.dx[0].data
         kernels.glu_grad(b.dtype, b.y.size // half, half, g, x.data, b.dx[0].data)
-        return 0
 
     cdef object formula(self, c, int i, g):
         axis = c.attributes.axis

@@ -207,7 +207,6 @@ cdef class Attend(Operator):
         check_matrices(c.y[0].layout, 3, n - 3 if (<Attending>c.attributes).heads_last else n - 2)
         c.workspace_bytes += workers_for(&a) * slot_bytes(a.dtype, False)
         c.work = work_of(&a)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout local[4]
@@ -253,7 +252,6 @@ cdef class Attend(Operator):
             s = add_stage(b, 8)
             s.saved, s.workspace_bytes = s.saved & ~output_bit(0), nbytes
             s.gradients |= reads_temporary(0)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef const Stage* s = &b.stages[stage]
@@ -363,7 +361,6 @@ cdef int compute_delta(BackwardCall* b) except -1 nogil:
     a.heads = l.size // (a.value_width * a.queries)
     a.g, a.y, a.delta = matrices(&g, &free), matrices(&y, &free), b.temporaries[0].data
     kernels.deltas(&a)
-    return 0
 
 
 # ---- the formula -----------------------------------------------------------------------------------------------------
@@ -517,7 +514,6 @@ cdef int check_dtypes(Tensor q, Tensor k, Tensor v, Tensor mask) except -1:
     if mask is not None and mask.dtype != BOOL and mask.dtype != q.dtype:
         raise TypeError(f"scaled_dot_product_attention: attn_mask is {DTYPES[mask.dtype]} and query {DTYPES[q.dtype]}; "
                         f"wanted bool (True: may be seen) or the dtype of query (added to the scores)")
-    return 0
 
 
 cdef tuple broadcast_heads(Tensor q, Tensor k, Tensor v, bint grouped):

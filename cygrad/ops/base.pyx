@@ -133,7 +133,6 @@ cdef class Elementwise(Operator):
                 rule.operands[k] = codes[word]
                 if codes[word] >= 0 and word != "code": rule.saved |= bit_of_source(codes[word])
                 if word == "code": rule.coded = True
-        return 0
 
     cdef bint needs_code(self, uint64_t wanted) noexcept nogil:
         """Whether a wanted gradient reads the codes."""
@@ -212,7 +211,6 @@ cdef class Elementwise(Operator):
                 s.saved = s.donated_saved = rule.saved
                 if rule.coded: s.saved |= bit_of_source(self.code_source(b))
                 s.donated_gradients, s.like = 1, b.y
-        return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return lay.incref(g)
@@ -278,12 +276,10 @@ cdef class HasCode(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref((<Code>c.attributes).layout)
         c.y[0].dtype = BOOL
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         where_code_is(<const uint8_t*>c.x[0].data, c.y[0].layout.size, (<Code>c.attributes).bits,
                       (<Code>c.attributes).code, <uint8_t*>c.y[0].data)
-        return 0
 
 
 cdef Operator HAS_CODE = HasCode()
@@ -320,7 +316,6 @@ cdef class Truth(Elementwise):
     cdef int infer(self, Call* c) except -1 nogil:
         Elementwise.infer(self, c)
         c.y[0].dtype = BOOL
-        return 0
 
 
 cdef Layout* shared_layouts[N_SHARED]                   # shared_layouts[n]: shape (n,), made at its first use
@@ -334,7 +329,6 @@ cdef int hide_bytes(Call* c, Py_ssize_t nbytes) except -1 nogil:
         if shared_layouts[nbytes] == NULL: shared_layouts[nbytes] = lay.dense(1, &nbytes)
         c.y[1].layout = lay.incref(shared_layouts[nbytes])
     c.y[1].dtype = UINT8
-    return 0
 
 
 cdef uint64_t recorded_inputs(Node node) noexcept:
@@ -391,7 +385,6 @@ cdef int by_numpy(Operator op, Call* c) except -1:
     except OverflowError:
         raise OverflowError(f"the number {described(arrays[-1])} does not fit the dtype {dtype} of the other "
                             f"operand") from None
-    return 0
 
 
 cdef class View(Operator):
@@ -414,14 +407,12 @@ cdef class View(Operator):
         c.y[0].layout = lay.counted(&l.layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
-        return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         cdef LocalLayout l
@@ -438,7 +429,6 @@ cdef class Part(View):
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).writes = ADDING
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array a[3]

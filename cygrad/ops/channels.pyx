@@ -80,7 +80,6 @@ cdef int check_channels(str name, const Call* c, int first) except -1 nogil:
             what = ("running_mean", "running_var", "weight", "bias")[i - first + 2]
             raise ValueError(f"{name}: x is {lay.shape_tuple(x)} and {what} is {lay.shape_tuple(c.x[i].layout)}; "
                              f"wanted an element for each of the {x.shape[1]} channels, which are axis 1")
-    return 0
 
 
 cdef class ChannelNorm(Operator):
@@ -126,7 +125,6 @@ cdef class ChannelNorm(Operator):
         if s.saved & input_bit(self.first):
             a = saved(b, self.first)
             s.workspace_bytes += capacity(&a)
-        return 0
 
     cdef Channels prepare_backward(self, BackwardCall* b, int stage, double eps) noexcept nogil:
         """Describe the operands of backward, of which one or several are wanted."""
@@ -168,7 +166,6 @@ cdef class GroupNorms(ChannelNorm):
             c.y[1].layout, c.y[1].dtype = lay.dense(2, shape), c.x[0].dtype
         c.workspace_bytes = 0
         for i in range(1, c.n_in): c.workspace_bytes += capacity(&c.x[i])
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Channels job
@@ -178,7 +175,6 @@ cdef class GroupNorms(ChannelNorm):
         job.eps, job.groups = (<Groups>c.attributes).eps, groups_of(c.y[0].layout, c.attributes)
         if c.hidden: job.stats = c.y[1].data
         kernels.group_norm(&job)
-        return 0
 
     cdef size_t sums(self, BackwardCall* b) noexcept nogil:
         if not (b.n_in > 1 and b.want[1] or b.n_in > 2 and b.want[2]): return 0
@@ -196,7 +192,6 @@ cdef class GroupNorms(ChannelNorm):
             if not b.want[i]: continue
             for k in range(job.channels):
                 put_number(b.dtype, b.dx[i].data, k, job.sums[2 * k + i - 1])
-        return 0
 
     cdef object formula(self, c, int i, g):
         g = by_channel(g)
@@ -290,7 +285,6 @@ cdef class BatchNorm(ChannelNorm):
         c.y[1].layout, c.y[1].dtype = lay.dense(2, shape), c.x[0].dtype
         c.workspace_bytes = 0
         for i in range(1, c.n_in): c.workspace_bytes += capacity(&c.x[i])
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Channels job
@@ -301,7 +295,6 @@ cdef class BatchNorm(ChannelNorm):
         self.prepare(c, &job, &workspace)
         job.eps, job.training, job.stats = (<Epsilon>c.attributes).eps, True, c.y[1].data
         kernels.batch_norm(&job)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return batch_backward(self, b, stage, True)
@@ -348,7 +341,6 @@ cdef class BatchNormPredict(ChannelNorm):
             c.y[1].layout, c.y[1].dtype = lay.dense(2, shape), c.x[0].dtype
         else: c.workspace_bytes = (2 * x.shape[1] * itemsize(c.x[0].dtype) + 63) // 64 * 64
         for i in range(1, c.n_in): c.workspace_bytes += capacity(&c.x[i])
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Channels job
@@ -360,7 +352,6 @@ cdef class BatchNormPredict(ChannelNorm):
         job.eps, job.stats = (<Epsilon>c.attributes).eps, stats
         kernels.running_stats(&job, dense(&c.x[1], &workspace), dense(&c.x[2], &workspace))
         if c.y[0].layout.size: kernels.batch_norm(&job)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return batch_backward(self, b, stage, False)
@@ -385,7 +376,6 @@ cdef int batch_backward(ChannelNorm op, BackwardCall* b, int stage, bint trainin
         return 0
     for i in range(w, b.n_in):
         if b.want[i]: memset(b.dx[i].data, 0, b.dx[i].layout.size * itemsize(b.dtype))
-    return 0
 
 
 cdef Operator GROUP_NORM = GroupNorm(), INSTANCE_NORM = InstanceNorm()

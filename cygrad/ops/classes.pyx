@@ -71,7 +71,6 @@ cdef Tensor read_input(str name, x):
 cdef int check_classes(str name, str what, Tensor x, Py_ssize_t classes) except -1:
     """Raise ValueError if there are no classes."""
     if classes == 0: raise ValueError(f"{name}: {what} is {x.shape}, which has no classes; wanted at least one")
-    return 0
 
 
 cdef bint fits(const Layout* x, const Layout* rows, int axis) noexcept nogil:
@@ -216,7 +215,6 @@ cdef class ClassLoss(Operator):
         c.y[0].dtype = c.x[0].dtype
         c.y[0].layout = lay.dense(x.ndim - 1, shape) if a.kind == NONE else lay.incref(lay.SCALAR)
         c.workspace_bytes = 0 if a.kind == NONE else rows * itemsize(c.x[0].dtype)
-        return 0
 
     cdef int hide_logs(self, Call* c) except -1 nogil:
         """Declare a number for each row as hidden output 1."""
@@ -226,7 +224,6 @@ cdef class ClassLoss(Operator):
         rows = e.outer * e.inner
         c.n_out, c.hidden = 2, 1
         c.y[1].layout, c.y[1].dtype = lay.dense(1, &rows), c.x[0].dtype
-        return 0
 
 
 # ---- formulas --------------------------------------------------------------------------------------------------------

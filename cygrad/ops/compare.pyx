@@ -237,7 +237,6 @@ cdef class Where(Elementwise):
             spread(&a[i], c.y[0].layout, &seen[i], strides[i])
         a[3] = c.y[0]
         choose(a)
-        return 0
 
     cdef object formula(self, c, int i, g):
         cdef Context context = <Context>c

@@ -149,7 +149,6 @@ cdef class Bilinear(Operator):
         check_sizes(v.o, plane, v.rows)
         c.workspace_bytes = weight_bytes(&v, a) + v.workspace_bytes
         c.work = work_of(&v)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Slide* s = &(<Sliding>c.attributes).slide
@@ -217,7 +216,6 @@ cdef class Bilinear(Operator):
             describe(&v, slide, self.place[i], a)
             b.work = max(b.work, work_of(&v))
             s.writes, s.workspace_bytes = ADDING, weight_bytes(&v, a) + v.workspace_bytes
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef const Slide* slide = &(<Sliding>b.attributes).slide
@@ -348,7 +346,6 @@ cdef int check_cover(str name, size, low, wide, kernel, steps) except -1:
     if prod(cover) > 1 << 40:
         raise ValueError(f"{name}: size of the images, twice the padding, dilation (kernel - 1) and stride add up to "
                          f"{tuple(cover)}; wanted a product of at most 2^40")
-    return 0
 
 
 cdef object convolved(int nd, x, weight, bias, stride, padding, dilation, groups, activation):

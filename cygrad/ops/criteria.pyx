@@ -54,7 +54,6 @@ cdef int set_fields(Settings s, str reduction, int variant, tuple numbers, tuple
     s.plan.kind, s.plan.variant, s.plan.n = NAMES.index(reduction), variant, len(operands)
     for i in range(len(numbers)): s.plan.p[i] = numbers[i]
     for i in range(len(operands)): s.plan.operands[i] = operands[i]
-    return 0
 
 
 cdef Settings settings(str name, reduction, int variant, tuple numbers, tuple operands):
@@ -138,7 +137,6 @@ cdef class Criterion(Operator):
         c.y[0].layout = (lay.dense_like(c.x[0].layout) if (<Settings>c.attributes).plan.kind == NONE else
                          lay.incref(lay.SCALAR))
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         return self.compute(c, NULL, NULL)
@@ -159,7 +157,6 @@ cdef class Criterion(Operator):
             put_number(c.y[0].dtype, c.y[0].data, 0, total)
         if bad:
             with gil: self.refuse(c)
-        return 0
 
     cdef int refuse(self, Call* c) except -1:
         """Raise the error for a value out of range."""
@@ -198,7 +195,6 @@ cdef class Criterion(Operator):
             if not b.want[i]: continue
             stage = add_stage(b, input_bit(i))
             stage.saved = stage.donated_saved = reads(s, self.slopes[s.variant][s.operands[i]])
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef const Plan* s = &(<Settings>b.attributes).plan
@@ -211,7 +207,6 @@ cdef class Criterion(Operator):
             if slope.reads >> s.operands[k] & 1: a[s.operands[k]] = saved(b, k)
         a[G] = incoming(b, s, b.dx[i].layout, &g)
         kernels.each(slope, NULL, a, s.p, NULL, &b.dx[i])
-        return 0
 
 
 cdef inline uint64_t reads(const Plan* s, const Terms* slope) noexcept nogil:
@@ -257,7 +252,6 @@ cdef class Signed(Criterion):
         cdef int i
         for i in range(2):
             if b.want[i]: add_stage(b, input_bit(i)).saved = output_bit(1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef int i = input_of(b, stage)

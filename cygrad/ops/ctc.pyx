@@ -124,7 +124,6 @@ cdef class CtcLoss(Operator):
         c.y[0].layout = lay.dense(1, &k.samples) if a.kind == NONE else lay.incref(lay.SCALAR)
         c.workspace_bytes = padded(k.samples * itemsize(k.dtype)) + capacity(&c.x[0]) + parts_bytes(&k, False)
         c.work = 16 * k.steps * k.samples * (2 * k.longest + 1)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Options a = (<Alignment>c.attributes).options
@@ -158,7 +157,6 @@ cdef class CtcLoss(Operator):
         s.workspace_bytes = padded(k.samples * itemsize(b.dtype)) + capacity(&x) + gradient_capacity(&b.g[0], a.kind)
         s.workspace_bytes += parts_bytes(&k, True)
         b.work = 32 * k.steps * k.samples * (2 * k.longest + 1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Options a = (<Alignment>b.attributes).options
@@ -176,7 +174,6 @@ cdef class CtcLoss(Operator):
         k.g, k.dx = b.workspace, b.dx[0].data
         start(&k, workspace, b.stages[stage].workspace_bytes - (workspace - b.workspace), True)
         kernels.ctc(&k)
-        return 0
 
     cdef object formula(self, c, int i, g):
         x = c.input(0)

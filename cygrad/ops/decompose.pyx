@@ -61,7 +61,6 @@ cdef class Cholesky(OfMatrices):
         self.describe(c, True)
         c.y[0].layout, c.y[0].dtype = lay.dense_like(c.x[0].layout), c.x[0].dtype
         c.work = matrices_in(c.x[0].layout) * work_of(c.x[0].layout)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1]
@@ -84,7 +83,6 @@ cdef class Cholesky(OfMatrices):
         if not y.layout.dense:
             s.workspace_bytes = n * n * itemsize(b.dtype) * max(1, threads_over(matrices_in(b.y), work_of(b.y)))
         if b.g[0].layout.dense: s.donated_gradients = 1
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array y = saved(b, OWN)

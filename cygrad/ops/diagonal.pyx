@@ -68,7 +68,6 @@ cdef class TakeDiagonal(Operator):
         c.y[0].dtype = c.x[0].dtype
         c.y[0].layout = lay.counted(along(c.x[0].layout, c.attributes, &l))
         c.view = 0
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(DIAG, g, c.attributes)
@@ -93,7 +92,6 @@ cdef class Diag(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].dtype = c.x[0].dtype
         c.y[0].layout = lay.dense((<Line>c.attributes).ndim, (<Line>c.attributes).sizes)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout l
@@ -102,7 +100,6 @@ cdef class Diag(Operator):
         y.layout = along(y.layout, c.attributes, &l)
         y.data += y.layout.offset * itemsize(y.dtype)
         if y.layout.size: copy(&c.x[0], &y)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(DIAGONAL, g, c.attributes)

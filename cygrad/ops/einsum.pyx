@@ -164,7 +164,6 @@ cdef class Einsum(Operator):
                                  + packing(&c.x[1], (<Contraction>c.attributes).y_order, batch, inner))
             if not (<Contraction>c.attributes).in_order:
                 c.workspace_bytes += c.y[0].layout.size * itemsize(c.y[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout ordered, lx, ly, lz
@@ -188,7 +187,6 @@ cdef class Einsum(Operator):
         check_sizes(z.layout.shape[batch], z.layout.shape[batch + 1], x.layout.shape[batch + 1])
         products(&x, False, &y, False, &z, 0, workspace)
         if z.data != c.y[0].data: reorder(&z, &c.y[0], &ordered.layout)
-        return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
         """Compute bools and integers with NumPy."""
@@ -196,7 +194,6 @@ cdef class Einsum(Operator):
         numbers = {a: i for i, a in enumerate(dict.fromkeys(k.x + k.y))}
         x, y, z = [[numbers[a] for a in labels] for labels in (k.x, k.y, k.z)]
         np.einsum(lend(&c.x[0], NULL, False), x, lend(&c.x[1], NULL, False), y, z, out=lend(&c.y[0], NULL, True))
-        return 0
 
     @cython.binding(False)
     @cython.embedsignature.format("clinic")

@@ -181,12 +181,10 @@ cdef class Pow(Elementwise):
         if p != 0 and p != 1: return Elementwise.plan_backward(self, b)
         s = add_stage(b, 1)
         s.saved, s.view, s.donated_gradients = 0, p == 1, p == 0
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         if (<Number>b.attributes).value != 0: return Elementwise.run_backward(self, b, stage)
         memset(b.dx[0].data, 0, b.dx[0].layout.size * itemsize(b.dtype))
-        return 0
 
     cdef object formula(self, c, int i, g):
         p = c.attributes.number

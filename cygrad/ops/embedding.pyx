@@ -99,7 +99,6 @@ cdef class Embedding(Operator):
         if not c.wanted: return 0
         c.n_out, c.hidden = 2, 1
         c.y[1].layout, c.y[1].dtype = lay.dense_like(i), place_dtype(c.x[1].layout.shape[0])
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef index_kernels.Places p
@@ -113,7 +112,6 @@ cdef class Embedding(Operator):
         s = add_stage(b, input_bit(1))
         s.gradients, s.writes = 1, ADDING
         s.workspace_bytes = copied_bytes(b.g[0].layout, b.dtype)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Bags s
@@ -124,7 +122,6 @@ cdef class Embedding(Operator):
         s.padding, s.adds = (<Lookup>b.attributes).padding, adds(b, 1)
         s.g, s.y = dense(&b.g[0], &free), b.dx[1].data
         kernels.scatter_rows(&s)
-        return 0
 
     cdef object formula(self, c, int i, g):
         if i == 0: return None
@@ -226,7 +223,6 @@ cdef int check_offsets(const Array* offsets, Py_ssize_t n, bint kept) except -1 
             raise ValueError(what)
     if n and not offsets.layout.size:
         with gil: raise ValueError(f"embedding_bag: there are {n} indices but no offsets; the first bag begins at 0")
-    return 0
 
 
 @final
@@ -265,7 +261,6 @@ cdef class EmbeddingBag(Operator):
         c.n_out, c.hidden = 2, 1
         c.y[1].layout = lay.dense_like(c.y[0].layout if a.kind == MAX else i)
         c.y[1].dtype = s.place_dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Form a = (<Bagged>c.attributes).form
@@ -281,7 +276,6 @@ cdef class EmbeddingBag(Operator):
         s.places, s.y = places, c.y[0].data
         if c.hidden and a.kind == MAX: s.order = c.y[1].data
         kernels.fold_bags(&s)
-        return 0
 
     @cython.binding(False)
     @cython.embedsignature.format("clinic")
@@ -308,7 +302,6 @@ cdef class EmbeddingBag(Operator):
             s.saved, s.gradients, s.writes = read_for(a, 1), 1, ADDING
             s.workspace_bytes = copied_bytes(b.g[0].layout, b.dtype)
             if a.weighted: s.workspace_bytes += copied_bytes(saved(b, k).layout, b.dtype)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Form a = (<Bagged>b.attributes).form
@@ -335,7 +328,6 @@ cdef class EmbeddingBag(Operator):
             s.scale = dense(&x, &free)
         if a.kind == MAX: kernels.scatter_order(&s)
         else: kernels.scatter_bags(&s)
-        return 0
 
     cdef object formula(self, c, int i, g):
         cdef Bagged a = c.attributes

@@ -64,7 +64,6 @@ cdef class CrossEntropy(ClassLoss):
         cdef Stage* s = add_stage(b, 1)
         s.donated_saved = 1
         s.workspace_bytes = gradient_capacity(&b.g[0], (<LossOptions>b.attributes).options.kind)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Options a = (<LossOptions>b.attributes).options
@@ -87,7 +86,6 @@ cdef class CrossEntropy(ClassLoss):
         e.g = gradient_rows(&b.g[0], a.kind, &workspace, &e.g_step)
         e.scale = 1 / total if a.kind == MEAN else 1
         kernels.cross_entropy_grad(&e)
-        return 0
 
     cdef object formula(self, c, int i, g):
         x, labels, a = c.input(0), c.input(1), c.attributes
@@ -142,7 +140,6 @@ cdef class SoftCrossEntropy(ClassLoss):
         if b.want[0]:
             y = saved(b, 1)
             s.workspace_bytes += capacity(&y)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Options a = (<LossOptions>b.attributes).options
@@ -161,7 +158,6 @@ cdef class SoftCrossEntropy(ClassLoss):
         e.g = gradient_rows(&b.g[0], a.kind, &workspace, &e.g_step)
         e.scale = 1.0 / (e.outer * e.inner) if a.kind == MEAN else 1
         kernels.cross_entropy_grad(&e)
-        return 0
 
     cdef object formula(self, c, int i, g):
         x, a = c.input(0), c.attributes
@@ -198,7 +194,6 @@ cdef class NllLoss(ClassLoss):
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         s.workspace_bytes = gradient_capacity(&b.g[0], (<LossOptions>b.attributes).options.kind)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Options a = (<LossOptions>b.attributes).options
@@ -216,7 +211,6 @@ cdef class NllLoss(ClassLoss):
         e.g = gradient_rows(&b.g[0], a.kind, &workspace, &e.g_step)
         e.scale = 1 / total if a.kind == MEAN else 1
         kernels.place(&e)
-        return 0
 
     cdef object formula(self, c, int i, g):
         shape, labels, a = c.shape(0), c.input(1), c.attributes

@@ -40,14 +40,12 @@ cdef class ScaleGradient(Operator):
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).donated_gradients = 1
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return binary(MUL_LOOP, &b.g[0], (<Factor>b.attributes).factor, &b.dx[0])
@@ -71,7 +69,6 @@ cdef class LocallyConstant(Operator):
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         return 0

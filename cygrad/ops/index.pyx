@@ -58,7 +58,6 @@ cdef int check_indices(str name, const Array* x, int axis, int n, const Array* i
             with gil:
                 raise IndexError(f"{name}index {bad} is out of range for a dimension of size "
                                  f"{x.layout.shape[axis + k]}")
-    return 0
 
 
 cdef int refuse_indices(str name, const kernel.Places* p, const Array* x, int axis, int n,
@@ -81,7 +80,6 @@ cdef int check_again(Operator op, const BackwardCall* b, int axis, int n, const 
             with gil:
                 raise InplaceError(f"{op.name}: index {bad} is out of range for a dimension of size "
                                    f"{b.x[0].shape[axis + k]}; it was modified since forward; pass a copy()")
-    return 0
 
 
 cdef int add_again(Operator op, const BackwardCall* b, int axis, int n, const Array* index,
@@ -174,18 +172,15 @@ cdef class Take(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = taken("take", &c.x[0], (<Indexed>c.attributes).axis, c.n_in - 1, &c.x[1])
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
         cdef int axis = (<Indexed>c.attributes).axis
         kernel.aim(&p, &c.x[0], &c.y[0], axis, c.n_in - 1, &c.x[1])
         if not kernel.take(&p): refuse_indices("", &p, &c.x[0], axis, c.n_in - 1, &c.x[1])
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         if b.want[0]: add_stage(b, 1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
@@ -205,7 +200,6 @@ cdef int check_values(str name, const Array* v, Layout* wanted) except -1 nogil:
     """Raise ValueError if v does not have the shape of `wanted`. Steals the reference to `wanted`."""
     if not lay.same_shape(v.layout, wanted): refuse_values(name, v, wanted)
     lay.decref(wanted)
-    return 0
 
 
 cdef int refuse_values(str name, const Array* v, Layout* wanted) except -1 with gil:
@@ -228,7 +222,6 @@ cdef class AddAt(Operator):
         check_values("add_at", &c.x[1], taken("add_at", &c.x[0], (<Indexed>c.attributes).axis, c.n_in - 2, &c.x[2]))
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
@@ -237,7 +230,6 @@ cdef class AddAt(Operator):
         copy_input(c)
         kernel.aim(&p, &c.y[0], &c.x[1], axis, c.n_in - 2, &c.x[2])
         if not kernel.add(&p): refuse_indices("", &p, &c.x[0], axis, c.n_in - 2, &c.x[2])
-        return 0
 
     cdef object formula(self, c, int i, g):
         if i == 0: return g
@@ -259,7 +251,6 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
         with gil:
             raise ValueError(f"{name}: x is {lay.shape_tuple(a)} and the index is {lay.shape_tuple(l)}; they must have "
                              f"as many dimensions, and only dimension {axis} of the index may be larger than in x")
-    return 0
 
 
 cdef class Gathering(Operator):
@@ -273,18 +264,15 @@ cdef class Gathering(Operator):
         check_along("gather", &c.x[0], (<Axis>c.attributes).axis, &c.x[1])
         c.y[0].layout = lay.dense_like(c.x[1].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
         cdef int axis = (<Axis>c.attributes).axis
         kernel.aim_along(&p, &c.x[0], &c.y[0], axis, &c.x[1])
         if not kernel.take(&p): refuse_indices("gather: ", &p, &c.x[0], axis, 1, &c.x[1])
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         if b.want[0]: add_stage(b, 1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
@@ -317,12 +305,10 @@ cdef class GatherRanked(Gathering):
         c.n_out, c.hidden = 2, 1
         c.y[1].layout = lay.incref(c.y[0].layout)
         c.y[1].dtype = place_dtype(c.x[0].layout.shape[(<Axis>c.attributes).axis])
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         Gathering.forward(self, c)
         if c.hidden: cast_down(&c.x[1], &c.y[1])
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s
@@ -331,7 +317,6 @@ cdef class GatherRanked(Gathering):
         s.saved, s.gradients, s.like, s.temporary_dtype = output_bit(1), 0, b.y, INT64
         s = add_stage(b, 1)
         s.saved, s.gradients = 0, s.gradients | reads_temporary(0)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
@@ -343,7 +328,6 @@ cdef class GatherRanked(Gathering):
         clear(&b.dx[0])
         kernel.aim_along(&p, &b.dx[0], &b.g[0], (<Axis>b.attributes).axis, &b.temporaries[0])
         kernel.add(&p)
-        return 0
 
     cdef object formula(self, c, int i, g):
         if i > 0: return None
@@ -407,7 +391,6 @@ cdef class ScatterAdd(Operator):
         check_along("scatter_add", &c.x[0], (<Axis>c.attributes).axis, &c.x[1])
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
@@ -416,7 +399,6 @@ cdef class ScatterAdd(Operator):
         copy_input(c)
         kernel.aim_along(&p, &c.y[0], &c.x[2], axis, &c.x[1])
         if not kernel.add(&p): refuse_indices("scatter_add: ", &p, &c.x[0], axis, 1, &c.x[1])
-        return 0
 
     cdef object formula(self, c, int i, g):
         return g if i == 0 else apply2(GATHER, g, c.input(1), c.attributes) if i == 2 else None
@@ -439,7 +421,6 @@ cdef class Argwhere(Operator):
         shape[1] = c.x[0].layout.ndim
         c.y[0].layout = lay.dense(2, shape)
         c.y[0].dtype = INT64
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         if choose.argwhere(&c.x[0], <int64_t*>c.y[0].data, c.y[0].layout.shape[0]) == c.y[0].layout.shape[0]: return 0
@@ -486,14 +467,12 @@ cdef class OneHot(Operator):
         for d in range(l.ndim): shape[d] = l.shape[d]
         shape[l.ndim], c.y[0].dtype = (<Classes>c.attributes).classes, (<Classes>c.attributes).number
         c.y[0].layout = lay.dense(l.ndim + 1, shape)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t classes = (<Classes>c.attributes).classes
         cdef int64_t bad = 0
         if not choose.one_hot(&c.x[0], classes, c.y[0].data, itemsize(c.y[0].dtype), (<Classes>c.attributes).one, &bad):
             with gil: raise IndexError(f"one_hot: label {bad} is not a class; the classes are 0 to {classes - 1}")
-        return 0
 
 
 cdef Operator TAKE = Take(), ADD_AT = AddAt(), GATHER = Gather(), SCATTER_ADD = ScatterAdd()

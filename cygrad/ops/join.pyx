@@ -89,11 +89,9 @@ cdef class Join(Operator):
         for i in range(c.n_in):
             y = part_of(&c.y[0], self.part(c.y[0].layout, i, c.attributes, lay.local(&l)))
             kernel.copy(&c.x[i], &y)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, EVERY_INPUT).view = True
-        return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         cdef LocalLayout l
@@ -115,7 +113,6 @@ cdef class Concat(Join):
         shape[(<Parts>c.attributes).axis] = (<Parts>c.attributes).start[c.n_in]
         c.y[0].layout = lay.dense(l.ndim, shape)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef Layout* part(self, const Layout* y, int i, const void* attributes, Layout* l) noexcept nogil:
         cdef const Py_ssize_t* start = (<Parts>attributes).start + i
@@ -144,7 +141,6 @@ cdef class Stack(Join):
         shape[axis] = c.n_in
         c.y[0].layout = lay.dense(l.ndim + 1, shape)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef Layout* part(self, const Layout* y, int i, const void* attributes, Layout* l) noexcept nogil:
         cdef int axis = (<Axis>attributes).axis, d
@@ -179,7 +175,6 @@ cdef class Split(Part):
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         section(x, (<Section>attributes).axis, (<Section>attributes).start, (<Section>attributes).count, y)
-        return 0
 
     cdef object formula(self, c, int i, g):
         cdef Section part = c.attributes
@@ -267,7 +262,6 @@ cdef class Pad(Operator):
             shape[d] = l.shape[d] + (<Margins>c.attributes).before[d] + (<Margins>c.attributes).after[d]
         c.y[0].layout = lay.dense(l.ndim, shape)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout l
@@ -275,11 +269,9 @@ cdef class Pad(Operator):
         if (<Margins>c.attributes).zero: memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
         else: fill(&c.y[0], (<Margins>c.attributes).element)
         kernel.copy(&c.x[0], &y)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
-        return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         cdef LocalLayout l
@@ -312,21 +304,17 @@ cdef class Triangle(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         kernel.copy(&c.x[0], &c.y[0])
         kernel.wipe(&c.y[0], (<Diagonal>c.attributes).k, self.upper)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).donated_gradients = 1
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         if b.dx[0].data != b.g[0].data: kernel.copy(&b.g[0], &b.dx[0])
         kernel.wipe(&b.dx[0], (<Diagonal>b.attributes).k, self.upper)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(self, g, c.attributes)

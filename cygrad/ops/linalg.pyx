@@ -129,12 +129,10 @@ cdef class MatMul(Operator):
             check_sizes(x.shape[x.ndim - 2], y.shape[y.ndim - 1], x.shape[x.ndim - 1])
             c.workspace_bytes = capacity(&c.x[0]) + capacity(&c.x[1])
         c.work = work_of(c.y[0].layout, x.shape[x.ndim - 1])
-        return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
         """Multiply bools and integers with NumPy."""
         np.matmul(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         if not is_real(c.y[0].dtype): return Operator.forward(self, c)
@@ -151,7 +149,6 @@ cdef class MatMul(Operator):
             b.work = max(b.work, work_of(b.y, other.layout.shape[other.layout.ndim - (1 if i else 2)]))
             s = add_stage(b, 1 << i)
             s.writes, s.workspace_bytes = ADDING, capacity(&b.g[0]) + capacity(&other)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef int i = 1 if b.want[1] and stage == 0 else 0
@@ -213,7 +210,6 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
             for i in range(3): at[i] -= shape[d] * steps[i][d]
             index[d] = 0
             d -= 1
-    return 0
 
 
 # ---- linear ----------------------------------------------------------------------------------------------------------
@@ -278,7 +274,6 @@ cdef class Linear(Operator):
         check_sizes(rows_of(x), w.shape[0], w.shape[1])
         c.workspace_bytes = flat_capacity(&c.x[0]) + capacity(&c.x[1])
         c.work = work_of(c.y[0].layout, w.shape[1])
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Layout out, bias
@@ -300,7 +295,6 @@ cdef class Linear(Operator):
         if kind >= 0:
             copies[0] = copies[1] = c.y[0]
             driver.each(VALUES[kind], copies)
-        return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef uint64_t inputs = Operator.keeps(self, c, wanted)
@@ -331,7 +325,6 @@ cdef class Linear(Operator):
             b.work = max(b.work, work_of(b.y, w.layout.shape[1]))
             s = add_stage(b, 1)
             s.gradients, s.workspace_bytes = source, flat_capacity(&g) + capacity(&w)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef const Stage* s = &b.stages[stage]
@@ -372,7 +365,6 @@ cdef int times_derivative(BackwardCall* b, int kind) except -1 nogil:
         return driver.each(DERIVATIVES[kind], a)
     if a[0].data != a[2].data: gather(a[2].data, &a[0], 0, a[0].layout.size)
     mask(bits, a[2].dtype, a[2].layout.size, a[2].data, a[2].data)
-    return 0
 
 
 cdef bint lies_flat(const Layout* l) noexcept nogil:

@@ -119,7 +119,6 @@ cdef class LinearCrossEntropy(Operator):
         c.workspace_bytes = 0 if a.kind == NONE else padded(labels.size * itemsize(c.x[X].dtype))
         c.workspace_bytes += chunk_bytes(&c.x[X], &c.x[W], &c.x[BIAS] if c.n_in == 4 else NULL, a.chunk)
         c.work = work_of(&c.x[X], &c.x[W])
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Options a = (<LossOptions>c.attributes).options
@@ -156,7 +155,6 @@ cdef class LinearCrossEntropy(Operator):
         s.workspace_bytes += chunk_bytes(&x, &w, &bias if b.n_in == 4 else NULL, a.chunk)
         if b.n_in == 4 and b.want[BIAS]: s.workspace_bytes += padded(w.layout.shape[0] * 8)
         b.work = max(b.work, 3 * work_of(&x, &w))
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Options a = (<LossOptions>b.attributes).options
@@ -194,7 +192,6 @@ cdef class LinearCrossEntropy(Operator):
                                adds(b, X), b.dx[X].data + row * k.width * size, k.width)
             row += e.outer
         if sums != NULL: put_sums(&b.dx[BIAS], sums, adds(b, BIAS))
-        return 0
 
     cdef object formula(self, c, int i, g):
         a = c.attributes

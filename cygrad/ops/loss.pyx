@@ -101,7 +101,6 @@ cdef class Mse(Operator):
         cdef int reduction = (<Reduced>c.attributes).kind
         c.y[0].layout = lay.dense_like(c.x[0].layout) if reduction == NONE else lay.incref(lay.SCALAR)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef int reduction = (<Reduced>c.attributes).kind
@@ -124,7 +123,6 @@ cdef class Mse(Operator):
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         over_kept_input(b)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array d = saved(b, 0)
@@ -163,7 +161,6 @@ cdef class BceWithLogits(Operator):
         c.y[0].dtype = c.x[0].dtype
         if c.wanted == 1 and has_values(&c.x[1]) and zeros_and_ones(&c.x[1]):
             return hide_bytes(c, packed_bytes(c.x[1].layout.size, 1))
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef int reduction = (<Reduced>c.attributes).kind
@@ -176,7 +173,6 @@ cdef class BceWithLogits(Operator):
         total = kernels.total_of(BCE_LOOP, &c.x[0], &c.x[1])
         if reduction == MEAN: total /= c.x[0].layout.size
         put_number(c.y[0].dtype, c.y[0].data, 0, total)
-        return 0
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         return 1 | output_bit(1) if c.hidden else Operator.keeps(self, c, wanted)
@@ -187,7 +183,6 @@ cdef class BceWithLogits(Operator):
         if b.want[0]:
             s = over_kept_input(b)
             s.saved = 1 | output_bit(1) if is_saved(b, CODE) else self.saved_for[0]
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array x = saved(b, 0)

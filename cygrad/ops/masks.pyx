@@ -60,7 +60,6 @@ cdef int check_count(str name, const Array* mask, Py_ssize_t wanted) except -1 n
         with gil:
             raise InplaceError(f"{name}: the mask had {wanted} true elements at first and has {found} now; it was "
                                f"modified since; pass a copy()")
-    return 0
 
 
 # ---- saved masks -----------------------------------------------------------------------------------------------------
@@ -73,7 +72,6 @@ cdef int plan_mask(Call* c, const Array* mask, Py_ssize_t chosen) except -1:
     if chosen * itemsize(dtype) >= nbytes: return hide_bytes(c, nbytes)
     c.n_out, c.hidden = 2, 1
     c.y[1].layout, c.y[1].dtype = lay.dense(1, &chosen), dtype
-    return 0
 
 
 cdef bint keep_mask(Call* c, const Array* mask, Py_ssize_t chosen) noexcept nogil:
@@ -104,11 +102,9 @@ cdef class KeptMask(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense((<Shape>c.attributes).ndim, (<Shape>c.attributes).sizes)
         c.y[0].dtype = BOOL
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         read_mask(&c.x[0], c.y[0].layout.size, c.y[0].data)
-        return 0
 
 
 cdef Operator KEPT_MASK = KeptMask()
@@ -151,7 +147,6 @@ cdef class Select(Operator):
         cdef int d
         s.workspace_bytes = 1
         for d in range(b.x[0].ndim - b.y.ndim + 1): s.workspace_bytes *= b.x[0].shape[d]
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
@@ -169,7 +164,6 @@ cdef class Select(Operator):
         clear(&b.dx[0])
         kernel.aim_mask(&p, &b.dx[0], &b.g[0], &mask)
         kernel.put(&p)                              # (a mask of our own)
-        return 0
 
     cdef object formula(self, c, int i, g):
         shape = c.shape(0)

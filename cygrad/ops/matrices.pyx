@@ -34,7 +34,6 @@ cdef int add_result(Call* c, int k, int dtype, int extra, Py_ssize_t p, Py_ssize
     if extra > 1: shape[n + 1] = q
     c.y[k].layout = lay.dense(n + extra, shape)
     c.y[k].dtype = dtype
-    return 0
 
 
 cdef int set_room(Call* c, Py_ssize_t count, Py_ssize_t room) except -1 nogil:
@@ -42,7 +41,6 @@ cdef int set_room(Call* c, Py_ssize_t count, Py_ssize_t room) except -1 nogil:
     cdef Py_ssize_t work = work_of(c.x[0].layout)
     c.work = count * work
     c.workspace_bytes = room * max(1, threads_over(count, work))
-    return 0
 
 
 cdef void set_target(Task* t, int k, const Array* y, Py_ssize_t elements) noexcept nogil:
@@ -73,7 +71,6 @@ cdef class OfMatrices(Operator):
         if x.ndim < 2 or square and x.shape[x.ndim - 2] != x.shape[x.ndim - 1]:
             with gil: raise ValueError(f"{self.name}: x is {lay.shape_tuple(x)}; wanted "
                                        f"{'square matrices (..., n, n)' if square else 'matrices (..., m, n)'}")
-        return 0
 
     cdef int compute(self, range_t f, Task* t, Call* c) except -1 nogil:
         """Decompose each matrix of x. Raises LinAlgError for the first one that cannot be decomposed."""
@@ -84,7 +81,6 @@ cdef class OfMatrices(Operator):
         each_matrix(f, t, count, work, c.workspace_bytes)
         if t.failed >= 0:
             with gil: refuse_matrix(self, t.failed, x, self.failure(t.info))
-        return 0
 
     cdef object failure(self, int info):
         """What LAPACK's `info` says of a matrix."""

@@ -47,7 +47,6 @@ cdef class Extreme(Reduction):
         if c.wanted and has_gradients(c.y[0].dtype):
             c.n_out, c.hidden = 2, 1
             c.y[1].layout, c.y[1].dtype = lay.dense(1, &nbytes), UINT8
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Spread y
@@ -55,12 +54,10 @@ cdef class Extreme(Reduction):
         if not c.hidden: return 0
         over(&y, &c.y[0], c.x[0].layout, c.attributes)
         pack_equal(&c.x[0], &y.array, <uint8_t*>c.y[1].data)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         s.workspace_bytes = b.y.size * itemsize(b.dtype)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array dx = b.dx[0], share = b.g[0]
@@ -121,7 +118,6 @@ cdef class ArgExtreme(Reduction):
         c.y[0].dtype = INT64
         if not c.x[0].layout.dense:
             c.workspace_bytes = c.x[0].layout.size * itemsize(c.x[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* l = c.x[0].layout
@@ -139,7 +135,6 @@ cdef class ArgExtreme(Reduction):
             gather(c.workspace, &c.x[0], 0, l.size)
             x = c.workspace
         arg(c.x[0].dtype, l.size // (n * inner), n, inner, x, <int64_t*>c.y[0].data, self.least)
-        return 0
 
 
 cdef Operator MAX = Max(), MIN = Min()

@@ -85,7 +85,6 @@ cdef class RowNorm(Operator):
             c.y[1].layout, c.y[1].dtype = lay.dense(rows, x.shape), c.x[0].dtype
         c.workspace_bytes = 0
         for d in range(1, c.n_in): c.workspace_bytes += capacity(&c.x[d])
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* l = c.y[0].layout
@@ -100,7 +99,6 @@ cdef class RowNorm(Operator):
                          dense(&c.x[1], &workspace) if c.n_in > 1 else NULL,
                          dense(&c.x[2], &workspace) if c.n_in > 2 else NULL, (<Rows>c.attributes).eps,
                          c.y[1].data if c.hidden else NULL, c.y[0].data)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """One stage: the pass that computes dx also sums dweight and dbias."""
@@ -116,7 +114,6 @@ cdef class RowNorm(Operator):
                 s.workspace_bytes += capacity(&w)
             s.donated_saved, s.donated_gradients = 1, 1
         if to_sum: s.workspace_bytes += parts_of(b) * 4 * row_size(b.y, b.attributes) * 8
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Py_ssize_t columns = row_size(b.y, b.attributes), n = b.g[0].layout.size, j
@@ -145,7 +142,6 @@ cdef class RowNorm(Operator):
             if not b.want[i]: continue
             for j in range(columns):
                 put_number(b.dtype, b.dx[i].data, j, sums[(i - 1) * columns + j])
-        return 0
 
     cdef object formula(self, c, int i, g):
         if i == 2: return sum_to(g, c.shape(2))

@@ -75,20 +75,16 @@ cdef class Unfold(Operator):
             shape[1] *= (<Pooling>c.attributes).pool.kernel[d]
             shape[2] *= (<Pooling>c.attributes).pool.out[d]
         c.y[0].layout, c.y[0].dtype = lay.dense(3, shape), c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         unfold_into(c.attributes, &c.x[0], &c.y[0])
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         s.workspace_bytes = room(&b.g[0], b.attributes) * threads_for(b.g[0].layout.size)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         fold_into(b.attributes, &b.g[0], &b.dx[0], b.workspace, b.stages[stage].workspace_bytes)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(FOLD, g, c.attributes)
@@ -111,19 +107,15 @@ cdef class Fold(Operator):
         for d in range(2): shape[2 + d] = (<Pooling>c.attributes).pool.size[1 + d]
         c.y[0].layout, c.y[0].dtype = lay.dense(4, shape), c.x[0].dtype
         c.workspace_bytes = room(&c.x[0], c.attributes) * threads_for(c.x[0].layout.size)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         fold_into(c.attributes, &c.x[0], &c.y[0], c.workspace, c.workspace_bytes)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         unfold_into(b.attributes, &b.g[0], &b.dx[0])
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(UNFOLD, g, c.attributes)

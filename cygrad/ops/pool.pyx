@@ -86,7 +86,6 @@ cdef int infer_planes(Call* c, const Py_ssize_t* size) except -1 nogil:
     shape[0], shape[1] = c.x[0].layout.shape[0], c.x[0].layout.shape[1]
     for d in range(nd): shape[2 + d] = size[3 - nd + d]
     c.y[0].layout, c.y[0].dtype = lay.dense(2 + nd, shape), c.x[0].dtype
-    return 0
 
 
 cdef class Pools(Operator):
@@ -117,21 +116,17 @@ cdef class MaxPool(Pools):
             c.n_out, c.hidden = 2, 1
             c.y[1].layout = lay.incref(c.y[0].layout)
             c.y[1].dtype = UINT8 if p.width == 1 else UINT16 if p.width == 2 else UINT32
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Pool p = pool_of(c.attributes, &c.x[0], &c.y[0], c.y[1].data if c.hidden else NULL)
         kernels.max_pool(&p)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Pool p = pool_of(b.attributes, &b.dx[0], &b.g[0], saved(b, OWN | 1).data)
         kernels.put_places(&p)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return c.locally_constant(apply2(POOL_PUT, g, c.output(1).detach(), c.attributes))
@@ -163,7 +158,6 @@ cdef class Places(Pools):
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return put_or_take(b.attributes, &b.g[0], &b.dx[0], saved(b, 1).data, not self.puts)
@@ -212,16 +206,13 @@ cdef class AvgPool(Pools):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Pool p = pool_of(c.attributes, &c.x[0], &c.y[0], NULL)
         kernels.mean_pool(&p)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Pool p = pool_of(b.attributes, &b.dx[0], &b.g[0], NULL)
         kernels.spread_means(&p)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(AVG_SPREAD, g, c.attributes)
@@ -240,16 +231,13 @@ cdef class AvgSpread(Pools):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Pool p = pool_of(c.attributes, &c.y[0], &c.x[0], NULL)
         kernels.spread_means(&p)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Pool p = pool_of(b.attributes, &b.g[0], &b.dx[0], NULL)
         kernels.mean_pool(&p)
-        return 0
 
     cdef object formula(self, c, int i, g):
         cdef Pooling a = c.attributes

@@ -42,14 +42,12 @@ cdef class Dropout(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         return masked(c.attributes, &c.x[0], &c.y[0])
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).donated_gradients = 1
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return masked(b.attributes, &b.g[0], &b.dx[0])
@@ -83,14 +81,12 @@ cdef class DropoutIdentity(Operator):
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
-        return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return lay.incref(g)

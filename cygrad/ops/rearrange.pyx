@@ -87,7 +87,6 @@ cdef int check_elements(str name, sizes) except -1:
     """Raise ValueError if a result has too many elements."""
     most = math.prod(sizes) or max(sizes)
     if most >= 1 << 40: check_size(most, f"{name}: the result would have the sizes {described(tuple(sizes))}")
-    return 0
 
 
 cdef Tensor repeated(counts, Py_ssize_t n):

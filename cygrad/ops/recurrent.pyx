@@ -114,7 +114,6 @@ cdef class Recurrent(Operator):
         c.workspace_bytes = kernels.forward_bytes(&r, c.n_out > 1 + states) + 64
         for k in range(W_IH, H0): c.workspace_bytes += capacity(&c.x[k])
         c.work = r.steps * r.batch * (r.hidden + r.width) // 8 * gates_of(self.kind) * r.hidden
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Recurrence r = self.sizes(c.attributes, c.x[X].layout, c.x[X].dtype, c.x[W_HH].layout.shape[1])
@@ -190,7 +189,6 @@ cdef class Recurrent(Operator):
                 w = saved(b, W_IH)
                 s.workspace_bytes = capacity(&w)
         b.work = max(b.work, r.steps * r.batch * (r.hidden + r.width) // 8 * gates_of(self.kind) * r.hidden)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef uint64_t computes = b.stages[stage].computes
@@ -248,7 +246,6 @@ cdef int check_lengths(Operator op, const int64_t* lengths, Py_ssize_t n, Py_ssi
                     raise InplaceError(f"{op.name}: the length {length} is not one of 1 to the {steps} steps of x; it "
                                        f"was modified since forward; pass a copy()")
                 raise ValueError(f"{op.name}: lengths must be from 1 to the {steps} steps of x, got {length}")
-    return 0
 
 
 cdef int weight_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
@@ -288,7 +285,6 @@ cdef int weight_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
     if r.reverse: states += r.batch * n * size
     else: dz += step
     state_product(r, (r.steps - 1) * r.batch, dz, states, True, b.dx[W_HH].data)
-    return 0
 
 
 cdef void state_product(const Recurrence* r, Py_ssize_t count, const char* dz, const char* states, bint further,
@@ -335,7 +331,6 @@ cdef int other_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
         out.data += 2 * n * itemsize(r.dtype)
         a = columns(r.dgates, r.dtype, count, k, 3 * n, n, &seen[0], dims)
         sum_to(&a, &out)
-    return 0
 
 
 # ---- the layers ------------------------------------------------------------------------------------------------------

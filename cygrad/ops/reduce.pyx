@@ -72,7 +72,6 @@ cdef class Reduction(Operator):
                 n += 1
         c.y[0].layout = lay.dense(n, shape)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int fold(self, Call* c, const Fold* fold, const Array* by, const Array* y) except -1 nogil:
         """y = the fold of the input; y and `by` (or NULL) have the shape of the result. NumPy computes bools and
@@ -90,7 +89,6 @@ cdef int fold_by_numpy(ufunc, Call* c, const Array* y) except -1:
     """y = the NumPy function of the input over the reduced axes."""
     ufunc(lend(&c.x[0], NULL, False), axes_of(c.x[0].layout, c.attributes), out=lend(y, NULL, True),
           keepdims=(<Axes>c.attributes).keepdims)
-    return 0
 
 
 cdef void over(Spread* s, const Array* y, const Layout* x, const void* axes) noexcept nogil:
@@ -185,7 +183,6 @@ cdef class Sum(Reduction):
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
-        return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return repeated(b, g)
@@ -210,7 +207,6 @@ cdef class Mean(Reduction):
         s.like, s.donated_gradients = b.y, 1
         s = add_stage(b, 1)
         s.gradients, s.view = reads_temporary(0), True
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return scale(&b.g[0], &b.temporaries[0], count(b.x[0].size, b.y.size))
@@ -266,7 +262,6 @@ cdef int check_any_elements(str name, const Layout* x, const void* axes) except 
         if not ((<Axes>axes).mask >> d & 1 and x.shape[d] == 0): continue
         with gil: raise ValueError(f"{name}: cannot reduce a tensor of shape {lay.shape_tuple(x)} over axis {d} of "
                                    f"size 0; its size must be at least 1")
-    return 0
 
 
 # ---- prod ------------------------------------------------------------------------------------------------------------
@@ -286,7 +281,6 @@ cdef class Prod(Reduction):
         cdef Stage* s = add_stage(b, 1)
         if b.x[0].size and not inner_of(saved(b, 0).layout, b.attributes):      # packs one row at a time
             s.workspace_bytes = 2 * (b.x[0].size // b.y.size) * itemsize(b.dtype)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array x = saved(b, 0)
@@ -368,7 +362,6 @@ cdef class AnyAll(Reduction):
     cdef int infer(self, Call* c) except -1 nogil:
         Reduction.infer(self, c)
         c.y[0].dtype = BOOL
-        return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
         return fold_by_numpy(self.ufunc, c, &c.y[0])
@@ -395,7 +388,6 @@ cdef int read_into(Axes axes, Tensor x, axis, keepdims) except -1:
             d = lay.read_axis(a, x.layout.ndim)
             if axes.mask >> d & 1: raise ValueError(f"duplicate axis {d} in {described(axis)}")
             axes.mask |= <uint32_t>1 << d
-    return 0
 
 
 cdef Tensor widened(x):

@@ -77,7 +77,6 @@ cdef int infer_images(Operator op, Call* c, const Py_ssize_t* sizes) except -1 n
     for d in range(2, x.ndim): shape[d] = sizes[3 - x.ndim + d]
     c.y[0].layout, c.y[0].dtype = lay.dense(x.ndim, shape), c.x[0].dtype
     c.workspace_bytes = workspace_of(c.attributes, x, c.x[0].dtype)
-    return 0
 
 
 cdef class Resampling(Operator):
@@ -97,18 +96,15 @@ cdef class Resampling(Operator):
         cdef Resize r = (resize_of(c.attributes, &c.y[0], &c.x[0]) if self.back else
                          resize_of(c.attributes, &c.x[0], &c.y[0]))
         kernels.resize(&r, self.back, c.workspace, c.workspace_bytes)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         s.workspace_bytes = workspace_of(b.attributes, b.x[0], b.dtype)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Resize r = (resize_of(b.attributes, &b.g[0], &b.dx[0]) if self.back else
                          resize_of(b.attributes, &b.dx[0], &b.g[0]))
         kernels.resize(&r, not self.back, b.workspace, b.stages[stage].workspace_bytes)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(INTERPOLATE if self.back else INTERPOLATE_BACK, g, c.attributes)

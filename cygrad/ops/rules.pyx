@@ -75,7 +75,6 @@ cdef class Rule(Operator):
         for i in range(c.n_out):
             c.y[i].layout, c.y[i].dtype = lay.dense_like(c.x[0].layout), c.x[0].dtype
         if not c.x[1].layout.dense: c.workspace_bytes = c.x[1].layout.size * itemsize(c.x[1].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Update u
@@ -95,7 +94,6 @@ cdef class Rule(Operator):
             gather(c.workspace, &c.x[1], 0, n)
             u.g = c.workspace
         run(&u)
-        return 0
 
 
 cdef int check_inputs(Rule rule, const Call* c) except -1:

@@ -62,7 +62,6 @@ cdef int move_running(Tensor average, Tensor var, Tensor stats, double factor) e
     call(flags(), "batch_norm", move_both, &a, 2, &factor, sizeof(factor), None)
     if lists_calls():
         note("running statistics", (tensor_item(average), tensor_item(var), tensor_item(stats), factor))
-    return 0
 
 
 cdef int move_both(Array* a, const void* parameters, object held) except -1:
@@ -72,7 +71,6 @@ cdef int move_both(Array* a, const void* parameters, object held) except -1:
     move(a[0], s, factor)
     s.data += s.layout.shape[1] * itemsize(s.dtype)
     move(a[1], s, factor)
-    return 0
 
 
 def move_statistics(Tensor average, Tensor var, Tensor stats, double factor):

@@ -51,7 +51,6 @@ cdef class Cumsum(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         if not is_real(c.y[0].dtype):
@@ -61,11 +60,9 @@ cdef class Cumsum(Operator):
     cdef int forward_with_gil(self, Call* c) except -1:
         """Sum integers with NumPy. They have no gradients, so `reverse` is never set."""
         np.cumsum(lend(&c.x[0], NULL, False), (<Scan>c.attributes).axis, out=lend(&c.y[0], NULL, True))
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).donated_gradients = 1
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return run_sums(&b.g[0], &b.dx[0], (<Scan>b.attributes).axis, not (<Scan>b.attributes).reverse)
@@ -92,7 +89,6 @@ cdef int run_sums(const Array* x, const Array* y, int axis, bint reverse) except
         gather(y.data, x, 0, l.size)
         given = y.data
     kernels.cumsum(y.dtype, l.size // (l.shape[axis] * inner), l.shape[axis], inner, given, y.data, reverse)
-    return 0
 
 
 # ---- products --------------------------------------------------------------------------------------------------------
@@ -131,7 +127,6 @@ cdef int each_slab(const Array* x, const Array* a, const Array* y, const void* a
             factors = packed
         if products: kernels.cumprod_grad(y.dtype, n, inner, source + i, factors, y.data + i, scratch)
         else:        kernels.recurrence(y.dtype, n, inner, source + i, factors, y.data + i, reverse)
-    return 0
 
 
 cdef size_t slab_bytes(const Layout* l, int axis, int dtype) noexcept nogil:
@@ -153,7 +148,6 @@ cdef class Cumprod(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* l = c.y[0].layout
@@ -168,11 +162,9 @@ cdef class Cumprod(Operator):
             gather(c.y[0].data, &c.x[0], 0, l.size)
             source = c.y[0].data
         kernels.cumprod(c.y[0].dtype, l.size // (l.shape[axis] * inner), l.shape[axis], inner, source, c.y[0].data)
-        return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
         np.cumprod(lend(&c.x[0], NULL, False), (<Scan>c.attributes).axis, out=lend(&c.y[0], NULL, True))
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
@@ -181,7 +173,6 @@ cdef class Cumprod(Operator):
         if b.x[0].size:
             s.workspace_bytes = kernels.cumprod_room(b.x[0].shape[axis], inner_of(b.x[0], axis)) \
                 + slab_bytes(saved(b, 0).layout, axis, b.dtype)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array x = saved(b, 0)
@@ -212,7 +203,6 @@ cdef class Recurrence(Operator):
         c.y[0].dtype = c.x[0].dtype
         if c.x[0].layout.size:
             c.workspace_bytes = slab_bytes(c.x[1].layout, (<Scan>c.attributes).axis, c.x[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         return each_slab(&c.x[0], &c.x[1], &c.y[0], c.attributes, False, c.workspace)
@@ -253,7 +243,6 @@ cdef class ExtremePlaces(Operator):
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = INT64
         if not c.x[0].layout.dense: c.workspace_bytes = c.x[0].layout.size * itemsize(c.x[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* l = c.x[0].layout
@@ -267,7 +256,6 @@ cdef class ExtremePlaces(Operator):
             x = c.workspace
         kernels.extreme_places(c.x[0].dtype, l.size // slab, l.shape[axis], inner_of(l, axis), x,
                                <int64_t*>c.y[0].data, self.least)
-        return 0
 
 
 cdef Operator CUMSUM = Cumsum(), CUMPROD = Cumprod(), RECURRENCE = Recurrence()

@@ -72,22 +72,18 @@ cdef class Reshape(Operator):
         c.y[0].layout = reshaped(c.x[0].layout, ndim, shape)
         if c.y[0].layout != NULL: c.view = 0
         else: c.y[0].layout = lay.dense(ndim, shape)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = reshapes(b.g[0].layout, b.x[0].ndim, b.x[0].shape)
-        return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return reshaped(g, b.x[0].ndim, b.x[0].shape)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         gather(b.dx[0].data, &b.g[0], 0, b.x[0].size)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return reshape(g, c.shape(0))
@@ -127,7 +123,6 @@ cdef class Reorder(View):
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         permuted(x, (<Permutation>attributes).axis, y)
-        return 0
 
     cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         cdef const int* axes = (<Permutation>attributes).axis
@@ -135,7 +130,6 @@ cdef class Reorder(View):
         y.ndim, y.offset = g.ndim, g.offset
         for d in range(g.ndim): y.shape[axes[d]], y.strides[axes[d]] = g.shape[d], g.strides[d]
         lay.finish(y)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(self, g, (<Permutation>c.attributes).inverse())
@@ -199,7 +193,6 @@ cdef int with_ones(const Layout* x, uint32_t ones, Layout* y) except -1 nogil:
             d += 1
     y.ndim, y.offset = n, x.offset
     lay.finish(y)
-    return 0
 
 
 @final
@@ -212,7 +205,6 @@ cdef class Squeeze(View):
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         without(x, (<Dimensions>attributes).mask, y)
-        return 0
 
     cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         return with_ones(g, (<Dimensions>attributes).mask, y)
@@ -234,7 +226,6 @@ cdef class ExpandDims(View):
 
     cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         without(g, (<Dimensions>attributes).mask, y)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(SQUEEZE, g, c.attributes)
@@ -266,11 +257,9 @@ cdef class BroadcastTo(View):
             y.strides[d] = x.strides[i] if same or i >= 0 and x.shape[i] != 1 else 0
         y.ndim, y.offset = ndim, x.offset
         lay.finish(y)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
-        return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return lay.incref(g)                        # the engine sums it to the shape of x
@@ -303,7 +292,6 @@ cdef class Flip(View):
                 y.offset += (x.shape[d] - 1) * x.strides[d]
                 y.strides[d] = -x.strides[d]
         lay.finish(y)
-        return 0
 
     cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         return self.view_layout(g, attributes, y)
@@ -324,15 +312,12 @@ cdef class Copy(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
-        return 0
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return lay.incref(g)
@@ -358,7 +343,6 @@ cdef int find_casts() except -1:
     cdef int i
     for i in range(N_DTYPES):
         LOOPS_TO[i] = driver.find(f"to_{DTYPES[i]}") if f"to_{DTYPES[i]}" in kernel_names() else NULL
-    return 0
 
 find_casts()
 
@@ -374,7 +358,6 @@ cdef class Cast(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = (<DType>c.attributes).number
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Loop* loop = LOOPS_TO[c.y[0].dtype]
@@ -387,7 +370,6 @@ cdef class Cast(Operator):
         """Bools and integers: NumPy casts, without warnings, like the kernels."""
         with np.errstate(all="ignore"):
             np.copyto(lend(&c.y[0], NULL, True), lend(&c.x[0], NULL, False), casting="unsafe")
-        return 0
 
     cdef object formula(self, c, int i, g):
         return astype(g, c.dtype(0))

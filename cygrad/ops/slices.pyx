@@ -116,7 +116,6 @@ cdef class GetItem(Part):
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         sliced(x, attributes, y)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return apply1(PUT_SLICE, g, Region(c.shape(0), c.attributes))
@@ -131,7 +130,6 @@ cdef int put_into(const Array* x, const void* slices, const Array* v) except -1 
     a[1].data += (l.layout.offset - x.layout.offset) * itemsize(x.dtype)
     if is_real(x.dtype): return driver.each(COPY_LOOP, a)
     kernel.copy(&a[0], &a[1])
-    return 0
 
 
 @cython.no_gc
@@ -161,7 +159,6 @@ cdef class PutSlice(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense((<Region>c.attributes).ndim, (<Region>c.attributes).sizes)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
@@ -182,7 +179,6 @@ cdef class Assign(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
@@ -244,7 +240,6 @@ cdef class Put(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
@@ -265,7 +260,6 @@ cdef class Put(Operator):
         if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
         kernel.aim(&p, &x, &c.x[1], axis, n, index)
         if not kernel.put(&p): refuse_indices("", &p, &x, axis, n, index)
-        return 0
 
     cdef object formula(self, c, int i, g):
         cdef ArrayIndex at = c.attributes

@@ -41,7 +41,6 @@ cdef class ByRows(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Array y = c.y[0]
@@ -51,12 +50,10 @@ cdef class ByRows(Operator):
             gather(y.data, &c.x[0], 0, y.layout.size)
             x = y.data
         along(self.value, (<Axis>c.attributes).axis, x, NULL, &y)
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         if b.g[0].layout.dense: s.donated_saved, s.donated_gradients = s.saved, 1
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array y = saved(b, OWN)
@@ -66,7 +63,6 @@ cdef class ByRows(Operator):
             gather(b.dx[0].data, &b.g[0], 0, y.layout.size)
             g = b.dx[0].data
         along(self.gradient, (<Axis>b.attributes).axis, g, y.data, &b.dx[0])
-        return 0
 
 
 cdef void along(const RowLoop* loop, int axis, const char* x, const char* y, const Array* z) noexcept nogil:
@@ -115,7 +111,6 @@ cdef class LogSumExp(Reduction):
         Reduction.infer(self, c)
         if not by_rows(c.x[0].layout, c.attributes):
             c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t results = c.y[0].layout.size, inner = by_rows(c.x[0].layout, c.attributes)
@@ -138,7 +133,6 @@ cdef class LogSumExp(Reduction):
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef Stage* s = add_stage(b, 1)
         s.donated_saved = 1
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array y = saved(b, OWN), x = saved(b, 0)
@@ -147,7 +141,6 @@ cdef class LogSumExp(Reduction):
             return derivative(b, EXP_DERIVATIVE, &b.g[0], &y)
         kernels.logsumexp_grad(b.dtype, y.layout.size, x.layout.size // y.layout.size, b.g[0].data,
                                1 if g.dense else g.strides[0], x.data, y.data, b.dx[0].data)
-        return 0
 
     cdef object formula(self, c, int i, g):
         return spread(c, g) * exp(c.input(0) - spread(c, c.output(0)))

@@ -118,7 +118,6 @@ cdef class LinearSolver(Operator):
         c.y[0].layout, c.y[0].dtype = lay.dense(n + 2, shape), c.x[0].dtype
         c.work = matrices_in(c.y[0].layout) * work_of(x)
         c.workspace_bytes = self.room(c) * max(1, threads_over(matrices_in(c.y[0].layout), work_of(x)))
-        return 0
 
     cdef int compute(self, range_t f, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -139,7 +138,6 @@ cdef class LinearSolver(Operator):
         set_target(&t, 0, &c.y[0], n * t.k)
         each_matrix(f, &t, matrices_in(y), work_of(x), c.workspace_bytes)
         if t.failed >= 0: refuse_singular(self, t.failed, t.shared, &a, t.info)
-        return 0
 
 
 cdef int refuse_singular(Operator op, Py_ssize_t i, bint shared, const Array* a, int pivot) except -1 with gil:
@@ -349,7 +347,6 @@ cdef class LstSq(Operator):
         if t.failed >= 0:
             with gil: refuse_matrix(self, t.failed, x, ": the iteration did not converge; nan and inf are a usual "
                                                        "cause")
-        return 0
 
     cdef object formula(self, c, int i, g):
         x, g = c.input(0), g[0]

@@ -92,7 +92,6 @@ cdef int sort_columns(Call* c, int axis, bint descending) except -1:
                 kernel.turn(c.workspace, size, shape[0], n, n, at, inner)
             finally:
                 lay.decref(rows.layout)
-    return 0
 
 
 @final
@@ -117,7 +116,6 @@ cdef class Sort(Operator):
             c.workspace_bytes = kernel.order_room(&c.x[0], axis, False)
         elif c.y[0].layout.size and inner_of(c.y[0].layout, axis) > 1:
             c.workspace_bytes = columns_at_once(c.y[0].layout, axis, size) * c.y[0].layout.shape[axis] * size
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         if c.y[0].layout.size == 0: return 0
@@ -125,7 +123,6 @@ cdef class Sort(Operator):
             with gil: return self.forward_with_gil(c)
         kernel.order(&c.x[0], (<Order>c.attributes).axis, (<Order>c.attributes).descending, &c.y[0], &c.y[1], False,
                      c.workspace)
-        return 0
 
     cdef int forward_with_gil(self, Call* c) except -1:
         """Sort values alone, with NumPy."""
@@ -136,7 +133,6 @@ cdef class Sort(Operator):
         if inner_of(c.y[0].layout, axis) > 1: return sort_columns(c, axis, descending)
         lend(&c.y[0], NULL, True).sort(axis)        # in place, without a temporary array
         if descending: kernel.reverse(c.y[0].data, itemsize(c.y[0].dtype), c.y[0].layout.size // n, n)
-        return 0
 
     cdef object formula(self, c, int i, g):
         order = wide_places(<Context>c)
@@ -155,13 +151,11 @@ cdef class ArgSort(Operator):
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = INT64
         c.workspace_bytes = kernel.order_room(&c.x[0], axis, c.y[0].layout.strides[axis] == 1)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef int axis = (<Order>c.attributes).axis
         kernel.order(&c.x[0], axis, (<Order>c.attributes).descending, NULL, &c.y[0],
                      c.y[0].layout.strides[axis] == 1, c.workspace)
-        return 0
 
 
 cdef inline bint is_short(const Call* c) noexcept nogil:
@@ -188,14 +182,12 @@ cdef class TopK(Operator):
         c.y[0].layout = lay.dense(l.ndim, shape)
         c.y[0].dtype = INT64
         if not is_short(c): c.workspace_bytes = kernel.order_room(&c.x[0], (<Best>c.attributes).axis, False)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef int axis = (<Best>c.attributes).axis
         cdef bint largest = (<Best>c.attributes).largest
         if is_short(c): kernel.topk(&c.x[0], axis, largest, &c.y[0])
         else: kernel.order(&c.x[0], axis, largest, NULL, &c.y[0], False, c.workspace)
-        return 0
 
 
 @final
@@ -216,7 +208,6 @@ cdef class SearchSorted(Operator):
         c.y[0].layout = lay.dense_like(c.x[1].layout)
         c.y[0].dtype = INT64
         if not c.x[0].layout.dense: c.workspace_bytes = c.x[0].layout.size * itemsize(c.x[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const char* a = c.x[0].data
@@ -224,7 +215,6 @@ cdef class SearchSorted(Operator):
             gather(c.workspace, &c.x[0], 0, c.x[0].layout.size)
             a = c.workspace
         searching.search(c.x[0].dtype, a, c.x[0].layout.size, &c.x[1], self.right, <int64_t*>c.y[0].data)
-        return 0
 
 
 cdef Operator SORT = Sort(), ARGSORT = ArgSort(), TOPK = TopK()

@@ -66,7 +66,6 @@ cdef class SpectralGaps(Operator):
         shape[w.ndim] = w.shape[w.ndim - 1]
         c.y[0].layout, c.y[0].dtype = lay.dense(w.ndim + 1, shape), c.x[0].dtype
         c.workspace_bytes = shape[w.ndim] * itemsize(c.x[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1], i
@@ -76,7 +75,6 @@ cdef class SpectralGaps(Operator):
             if not call_bint(c.y[0].dtype, spectra.gaps[float], spectra.gaps[double], <void*>c.workspace, n, singular,
                              zero, element(c.y[0].dtype, c.y[0].data, i * n * n)):
                 with gil: self.refuse(c, i)
-        return 0
 
     cdef object refuse(self, Call* c, Py_ssize_t i):
         cdef Spectrum a = <Spectrum>c.attributes

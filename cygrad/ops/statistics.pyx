@@ -65,7 +65,6 @@ cdef class Spreading(Reduction):
     cdef int infer(self, Call* c) except -1 nogil:
         Reduction.infer(self, c)
         c.workspace_bytes = c.y[0].layout.size * itemsize(c.y[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Array middle = c.y[0]
@@ -82,7 +81,6 @@ cdef class Spreading(Reduction):
         s.saved, s.like = self.saved_for[0], b.y
         s = over_kept_input(b)
         s.gradients = reads_temporary(0) | reads_temporary(1)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array x
@@ -225,7 +223,6 @@ cdef class Norm(Reduction):
         if p == 2 or p == 1:
             s = over_kept_input(b)
             if p == 2: s.gradients = reads_temporary(0)
-        return 0
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array a[3]

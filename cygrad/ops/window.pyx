@@ -58,7 +58,6 @@ cdef class AsView(Operator):
         else:                                       # x is not dense: forward() copies it to the workspace
             c.y[0].layout = lay.dense((<Window>c.attributes).ndim, (<Window>c.attributes).sizes)
             c.workspace_bytes = x.size * itemsize(c.x[0].dtype)
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout l
@@ -67,7 +66,6 @@ cdef class AsView(Operator):
         a.layout, a.dtype = window_layout(c.attributes, 0, &l), c.x[0].dtype
         a.data = c.workspace + l.layout.offset * itemsize(a.dtype)
         gather(c.y[0].data, &a, 0, l.layout.size)
-        return 0
 
     cdef object formula(self, c, int i, g):
         cdef Window w = c.attributes
@@ -87,7 +85,6 @@ cdef class PutView(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
-        return 0
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout l
@@ -98,7 +95,6 @@ cdef class PutView(Operator):
         a[1].data += l.layout.offset * itemsize(a[1].dtype)
         if is_real(a[1].dtype): return driver.each(COPY_LOOP, a)
         copy(&a[0], &a[1])
-        return 0
 
     cdef object formula(self, c, int i, g):
         cdef Window w = c.attributes

@@ -91,7 +91,6 @@ cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except
     u.g = data_of(g.values)
     group(&groups, <const int64_t*>index.data, n, w.layout.shape[0], workspace)
     run_rows(u, &groups, g.values.layout.size // n)
-    return 0
 
 
 # ---- writes to gradients ---------------------------------------------------------------------------------------------
@@ -154,7 +153,6 @@ cdef int write(Target t, const Kernel* k, double c) except -1:
         t.strided.buffer.version += 1
     elif t.rows is None: t.values.buffer.version += 1
     else: leaf.rows = t.rows
-    return 0
 
 
 cdef int decay(dict parameters, double rate) except -1:
@@ -162,7 +160,6 @@ cdef int decay(dict parameters, double rate) except -1:
     cdef Target t
     cdef const Kernel* k = kernel("decay")
     for t in targets(parameters, "weight_decay", False): write(t, k, rate * t.p.group.wd_mult)
-    return 0
 
 
 cdef int clip_by_norm(dict parameters, double bound) except -1:
@@ -173,7 +170,6 @@ cdef int clip_by_norm(dict parameters, double bound) except -1:
     for t in targets(parameters, "clip_grad_by_norm", True):
         size = norm(t.values.dtype, data_of(t.values), t.values.layout.size)
         if not size <= bound: write(t, k, bound / size)
-    return 0
 
 
 cdef double clip_by_global_norm(dict parameters, double bound) except? -1:
@@ -193,7 +189,6 @@ cdef int clip_by_value(dict parameters, double bound) except -1:
     cdef Target t
     cdef const Kernel* k = kernel("clip")
     for t in targets(parameters, "clip_grad_by_value", True): write(t, k, bound)
-    return 0
 
 
 cdef int scale(dict parameters, double factor) except -1:
@@ -201,7 +196,6 @@ cdef int scale(dict parameters, double factor) except -1:
     cdef Target t
     cdef const Kernel* k = kernel("scale")
     for t in targets(parameters, "scale_grad", True): write(t, k, factor)
-    return 0
 
 
 cdef tuple check(dict parameters, str what):

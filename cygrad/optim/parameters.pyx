@@ -38,19 +38,16 @@ cdef class Group:
     cdef int assign(self, numbers) except -1:
         """Set what numbers() returned."""
         self.lr, self.first_lr, self.lr_mult, self.decay, self.weight_decay, self.wd_mult = numbers
-        return 0
 
     cdef int set_decay(self, double weight_decay) except -1:
         self.decay = product(weight_decay, self.first_lr) if self.converts else weight_decay
         self.weight_decay = weight_decay
-        return 0
 
     cdef int check_rate(self, double lr, double lr_mult) except -1:
         """Raise ValueError if the group cannot have this rate."""
         if not lr < INFINITY or not lr_mult < INFINITY:
             raise ValueError("a group cannot have this rate: it, or its ratio to the rate of the solver, is not finite")
         if not self.first_lr and self.converts: product(self.weight_decay, lr)
-        return 0
 
     cdef int set_rate(self, double lr, double lr_mult) except -1:
         self.check_rate(lr, lr_mult)
@@ -58,14 +55,12 @@ cdef class Group:
         if not self.first_lr:                       # decays and bounds refer to the first rate above 0
             self.first_lr = lr
             if self.converts and self.weight_decay: self.set_decay(self.weight_decay)
-        return 0
 
     cdef int refresh(self, double pending) except -1:
         """Write what can change into the settings of the rule. `pending` takes the place of the decay, unless it is
         negative."""
         self.value[self.decay_at] = (pending if pending >= 0 else self.decay) * self.wd_mult
         if self.first_at >= 0: self.value[self.first_at] = self.first_lr
-        return 0
 
 
 cdef double product(double weight_decay, double first_lr) except -1:
@@ -119,7 +114,6 @@ cdef int check_parameter(str who, name, v) except -1:
                          f"use a copy()")
     if not x.layout.dense:
         raise ValueError(f"{who}: {name!r}, of shape {x.shape}, is not contiguous; use a copy()")
-    return 0
 
 
 cdef int check_distinct(str who, dict made) except -1:
@@ -145,7 +139,6 @@ cdef int check_distinct(str who, dict made) except -1:
             raise ValueError(f"{who}: {second!r} shares memory with {first!r}, and an update would change it twice; "
                              f"list one of them, or use a copy()")
         end, before = stop, key
-    return 0
 
 
 cdef SolverParameter parameter_of(str name, Tensor v, Group group, SolverParameter old, bint retain, int n_states):
@@ -215,7 +208,6 @@ cdef int check_function(str owner, str name, f, str advice="") except -1:
     if not callable(f):
         raise TypeError(f"{owner}: {name} must be a function without arguments, got {described(f)}{advice}")
     runs(owner, name, f)
-    return 0
 
 
 # ---- checks of numbers -----------------------------------------------------------------------------------------------

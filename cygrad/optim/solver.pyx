@@ -44,7 +44,6 @@ from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 cdef int refuse_in_capture(str what) except -1:
     """Raise RuntimeError if the program that becomes a net would change the solver itself."""
     if lists_calls(): refuse_trace(f"{what} of a solver")
-    return 0
 
 
 @cython.binding(False)
@@ -177,7 +176,6 @@ cdef class Solver:
             check_parameter(who, name, v)
             if reset and name in made: raise ValueError(f"{who}: two groups have a parameter {name!r}")
             made[name] = parameter_of(name, <Tensor>v, group, made.get(name), retain, len(state_names(self)))
-        return 0
 
     def get_parameters(self):
         """The parameters, as a dict by name."""
@@ -231,7 +229,6 @@ cdef class Solver:
         cdef Group group
         self.pending = decay
         for group in self.every_group(): group.refresh(decay)
-        return 0
 
     def learning_rate(self):
         """The learning rate."""
@@ -325,7 +322,6 @@ cdef class Solver:
             (<Leaf>node_of(w)).fresh = False
         end_update()
         if workspace != NULL: drop(workspace)
-        return 0
 
     cdef int apply_with_hooks(self, list ready, before, after) except -1:
         """Update the parameters one by one. A hook may change gradients, parameters and settings."""
@@ -348,7 +344,6 @@ cdef class Solver:
             e.add_note(f"update: a hook failed, or a check after it; updated before: "
                        f"{', '.join(map(repr, done)) or 'no parameter'}")
             raise
-        return 0
 
     def step(self, closure=None):
         """update() under PyTorch's name. `closure` is called first, without arguments, and its result is returned.
