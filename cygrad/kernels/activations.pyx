@@ -26,7 +26,6 @@ cdef extern from *:
 # ---- two lines with a kink -------------------------------------------------------------------------------------------
 
 cdef void leaky_relu_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real slope
     if y.shape[0] == 0: return
     slope = p[0]
@@ -34,7 +33,6 @@ cdef void leaky_relu_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
         y[i] = slope * x[i] if x[i] <= 0 else x[i]
 
 cdef void leaky_relu_grad(real[::1] g, real[::1] y, real[::1] p, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real slope, v
     if dx.shape[0] == 0: return
     slope = p[0]
@@ -44,7 +42,6 @@ cdef void leaky_relu_grad(real[::1] g, real[::1] y, real[::1] p, real[::1] dx) n
 
 cdef void leaky_relu_grad_coded(uint8_t[::1] c, real[::1] g, real[::1] p, real[::1] dx) noexcept nogil:
     """The code is 1 where y is above 0."""
-    cdef Py_ssize_t i
     cdef real slope, v
     if dx.shape[0] == 0: return
     slope = p[0]
@@ -53,28 +50,24 @@ cdef void leaky_relu_grad_coded(uint8_t[::1] c, real[::1] g, real[::1] p, real[:
         dx[i] = v if c[i] else slope * v
 
 cdef void prelu_(real[::1] x, real[::1] w, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(y.shape[0]):
         v = w[i] * x[i]
         y[i] = x[i] if x[i] > 0 else v
 
 cdef void prelu_grad_x(real[::1] g, real[::1] x, real[::1] w, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = w[i] * g[i]
         dx[i] = g[i] if x[i] > 0 else v
 
 cdef void prelu_grad_w(real[::1] g, real[::1] x, real[::1] dw) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dw.shape[0]):
         v = g[i] * x[i]
         dw[i] = 0 if x[i] > 0 else v
 
 cdef void threshold_(real[::1] x, real[::1] t, real[::1] v, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real at, value, a
     if y.shape[0] == 0: return
     at, value = t[0], v[0]                          # numbers, which the driver repeats
@@ -103,7 +96,6 @@ cdef inline real between(real v, real low, real high) noexcept nogil:
     return high if v > high else v
 
 cdef void hardtanh_(real[::1] x, real[::1] low, real[::1] high, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real a, b
     if y.shape[0] == 0: return
     a, b = low[0], high[0]                          # numbers, which the driver repeats
@@ -122,7 +114,6 @@ cdef void hardtanh_code(real[::1] x, real[::1] low, real[::1] high, real[::1] y,
             y[i] = between(x[i], a, b)
 
 cdef void hardsigmoid_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = between(x[i] + 3, <real>0, <real>6) / 6
 
@@ -137,19 +128,16 @@ cdef void hardsigmoid_code(real[::1] x, real[::1] y, uint64_t[::1] c) noexcept n
             y[i] = between(x[i] + 3, <real>0, <real>6) / 6
 
 cdef void hardsigmoid_grad(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i] / 6
         dx[i] = v if c[i] else 0
 
 cdef void hardswish_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = x[i] * (between(x[i] + 3, <real>0, <real>6) / 6)
 
 cdef void hardswish_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v, slope
     for i in range(dx.shape[0]):
         v = g[i]
@@ -161,7 +149,6 @@ cdef void hardswish_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 # ---- smooth functions ------------------------------------------------------------------------------------------------
 
 cdef void elu_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real alpha, v
     if y.shape[0] == 0: return
     alpha = p[0]
@@ -170,7 +157,6 @@ cdef void elu_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
         y[i] = x[i] if x[i] > 0 else v
 
 cdef void elu_grad(real[::1] g, real[::1] y, real[::1] p, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real alpha, v
     if dx.shape[0] == 0: return
     alpha = p[0]
@@ -179,21 +165,18 @@ cdef void elu_grad(real[::1] g, real[::1] y, real[::1] p, real[::1] dx) noexcept
         dx[i] = g[i] if y[i] > 0 else v
 
 cdef void selu_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(y.shape[0]):
         v = <real>SCALE_ALPHA * expm1(x[i])
         y[i] = <real>SCALE * x[i] if x[i] > 0 else v
 
 cdef void selu_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i] * (y[i] + <real>SCALE_ALPHA)
         dx[i] = g[i] * <real>SCALE if y[i] > 0 else v
 
 cdef void celu_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real alpha, v
     if y.shape[0] == 0: return
     alpha = p[0]
@@ -202,7 +185,6 @@ cdef void celu_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
         y[i] = x[i] if x[i] > 0 else v
 
 cdef void celu_grad(real[::1] g, real[::1] y, real[::1] p, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real alpha, v
     if dx.shape[0] == 0: return
     alpha = p[0]
@@ -211,12 +193,10 @@ cdef void celu_grad(real[::1] g, real[::1] y, real[::1] p, real[::1] dx) noexcep
         dx[i] = g[i] if y[i] > 0 else v
 
 cdef void softsign_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = x[i] / (1 + fabs(x[i]))
 
 cdef void softsign_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real t
     for i in range(dx.shape[0]):
         t = 1 - fabs(y[i])
@@ -233,7 +213,6 @@ cdef void logsigmoid_(real[::1] x, real[::1] y) noexcept nogil:
         start = stop
 
 cdef void logsigmoid_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = -g[i] * expm1(y[i])
 
@@ -306,7 +285,6 @@ cdef void glu_(const real* x, const real* gate, real* y, Py_ssize_t n) noexcept 
 
 
 cdef void glu_grad_(const real* g, const real* x, const real* gate, real* dx, real* dgate, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real s, v
     for i in range(n):
         s, v = logistic(gate[i]), g[i]

@@ -100,7 +100,6 @@ cdef void add_to_softmax(real* s, Py_ssize_t n, bint first, real* top, double* t
     """Scores to e^(score - maximum). If the maximum grows, the sum and the row of the result are scaled to the new
     one. A maximum of -inf subtracts 0."""
     cdef real best = max_of[real](s, n), base, c
-    cdef Py_ssize_t j
     best = top[0] if top[0] > best else best
     base = 0 if best == <real>-math.INFINITY else best
     for j in range(n): s[j] = power(s[j] - base)

@@ -148,7 +148,6 @@ cdef void pack_ones(const Array* x, uint8_t* bits) noexcept nogil:
 
 cdef bint has_other_value(real[::1] x) noexcept nogil:
     """Whether some element is neither 0 nor 1."""
-    cdef Py_ssize_t i
     cdef int other = 0
     for i in range(x.shape[0]):
         other |= (x[i] != 0) & (x[i] != 1)
@@ -190,7 +189,6 @@ cdef Py_ssize_t places_(const Array* mask, Py_ssize_t max_places, place* places)
 
 
 cdef void set_(const place* places, Py_ssize_t k, Py_ssize_t n, uint8_t* mask) noexcept nogil:
-    cdef Py_ssize_t i
     cdef uint64_t at                                # (a negative position becomes a number that is too large)
     for i in range(k):
         at = <uint64_t>places[i]

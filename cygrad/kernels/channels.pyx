@@ -12,14 +12,12 @@ cdef enum:
 
 cdef inline void shift_scale(const real* x, real mean, real a, real b, Py_ssize_t n, real* y) noexcept nogil:
     """y = (x - mean) a + b"""
-    cdef Py_ssize_t i
     for i in range(n): y[i] = (x[i] - mean) * a + b
 
 
 cdef inline void combine(const real* g, const real* x, real mean, real a, real b, real c, Py_ssize_t n,
                          real* dx) noexcept nogil:
     """dx = g a - b - (x - mean) c"""
-    cdef Py_ssize_t i
     for i in range(n): dx[i] = g[i] * a - b - (x[i] - mean) * c
 
 

@@ -53,7 +53,6 @@ cdef void choose(const Array* a) noexcept nogil:
 
 
 cdef inline void nonzero_(const word* x, word bits, uint8_t* y, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(n): y[i] = (x[i] & bits) != 0
 
 

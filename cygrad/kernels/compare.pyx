@@ -24,47 +24,38 @@ cdef inline number value(number x) noexcept nogil:
     else: return x
 
 cdef void less_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = value(x[i]) < value(y[i])
 
 cdef void less_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = value(x[i]) <= value(y[i])
 
 cdef void equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = value(x[i]) == value(y[i])
 
 cdef void not_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = value(x[i]) != value(y[i])
 
 cdef void greater_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = value(x[i]) > value(y[i])
 
 cdef void greater_equal_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = value(x[i]) >= value(y[i])
 
 cdef void isnan_(real[::1] x, uint8_t[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = x[i] != x[i]
 
 cdef void isinf_(real[::1] x, uint8_t[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = fabs(x[i]) == math.INFINITY
 
 cdef void isfinite_(real[::1] x, uint8_t[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = fabs(x[i]) < math.INFINITY
 
@@ -72,22 +63,18 @@ cdef void isfinite_(real[::1] x, uint8_t[::1] y) noexcept nogil:
 # ---- logic -----------------------------------------------------------------------------------------------------------
 
 cdef void logical_and_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = (x[i] != 0) & (y[i] != 0)
 
 cdef void logical_or_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = (x[i] != 0) | (y[i] != 0)
 
 cdef void logical_xor_(number[::1] x, number[::1] y, uint8_t[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = (x[i] != 0) ^ (y[i] != 0)
 
 cdef void logical_not_(number[::1] x, uint8_t[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = x[i] == 0
 
@@ -110,12 +97,10 @@ cdef inline real clipped(real v, real low, real high) noexcept nogil:
     return high if high != high else v
 
 cdef void maximum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = larger(x[i], y[i])
 
 cdef void minimum_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = smaller(x[i], y[i])
 
@@ -140,7 +125,6 @@ cdef void minimum_code(real[::1] x, real[::1] y, real[::1] z, uint64_t[::1] c) n
 
 cdef void maximum_grad_x(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     """dx = g where the code is 1 or 0, g / 2 where it is 3, else 0; with NaN, dx and dy both get all of g."""
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]
@@ -148,7 +132,6 @@ cdef void maximum_grad_x(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nog
         dx[i] = 0 if c[i] == 2 else v
 
 cdef void maximum_grad_y(uint8_t[::1] c, real[::1] g, real[::1] dy) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dy.shape[0]):
         v = g[i]
@@ -156,7 +139,6 @@ cdef void maximum_grad_y(uint8_t[::1] c, real[::1] g, real[::1] dy) noexcept nog
         dy[i] = 0 if c[i] == 1 else v
 
 cdef void clip_(real[::1] x, real[::1] y, real[::1] z, real[::1] out) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(out.shape[0]):
         out[i] = clipped(x[i], y[i], z[i])
 
@@ -206,28 +188,24 @@ cdef void clip_code_z(real[::1] x, real[::1] y, real[::1] z, real[::1] out, uint
 
 cdef void chosen_1(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     """dx = g where the code is 1, else 0"""
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]
         dx[i] = v if c[i] == 1 else 0
 
 cdef void chosen_2(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]
         dx[i] = v if c[i] == 2 else 0
 
 cdef void chosen_3(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]
         dx[i] = v if c[i] == 3 else 0
 
 cdef void where_(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real a, b
     for i in range(z.shape[0]):
         a, b = x[i], y[i]
@@ -244,14 +222,12 @@ cdef void where_code(uint8_t[::1] c, real[::1] x, real[::1] y, real[::1] z, uint
             z[i] = a if c[i] else b
 
 cdef void where_grad_x(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]
         dx[i] = v if c[i] else 0
 
 cdef void where_grad_y(uint8_t[::1] c, real[::1] g, real[::1] dy) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dy.shape[0]):
         v = g[i]

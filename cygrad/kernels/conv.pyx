@@ -204,7 +204,6 @@ cdef void results(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
 
 
 cdef void add_bias(const real* b, Py_ssize_t n, real* y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(n): y[i] += b[0]
 
 

@@ -52,7 +52,6 @@ cdef inline bint run(const Terms* k, int dtype, const char** q, const double* p,
 
 
 cdef void fill(const real* value, Py_ssize_t n, real* strip) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(n): strip[i] = value[0]
 
 

@@ -63,7 +63,6 @@ cdef inline real log_sum(real a, real b, real c) noexcept nogil:
 
 
 cdef inline void clear(real* row, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(n): row[i] = -<real>math.INFINITY
 
 
@@ -144,7 +143,6 @@ cdef void some(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     """Samples a to b - 1, which are one part."""
     cdef const Ctc* c = <const Ctc*>job
     cdef char* work = c.workspace + a // c.part * part_bytes(c, c.loss == NULL)
-    cdef Py_ssize_t i
     cdef Sample p
     for i in range(a, b):
         p = sample_of(c, i)

@@ -18,7 +18,6 @@ cdef enum:                  # masks of operands
 
 cdef bint l1(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = |x - t|"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     for i in range(n): y[i] = fabs(x[i] - t[i])
@@ -26,7 +25,6 @@ cdef bint l1(const real** a, const double* p, real* y, Py_ssize_t n) noexcept no
 
 cdef bint l1_sign(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = x - t, which has the sign of the gradient"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     for i in range(n): y[i] = x[i] - t[i]
@@ -34,7 +32,6 @@ cdef bint l1_sign(const real** a, const double* p, real* y, Py_ssize_t n) noexce
 
 cdef void negative_by_code(uint8_t[::1] c, real[::1] g, real[::1] dt) noexcept nogil:
     """dt = -g where the code is 1, g where it is 2, else 0"""
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dt.shape[0]):
         v = g[i]
@@ -43,7 +40,6 @@ cdef void negative_by_code(uint8_t[::1] c, real[::1] g, real[::1] dt) noexcept n
 
 cdef bint smooth_l1(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = d^2 / (2 beta) where d = |x - t| < beta, else d - beta / 2"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef real beta = <real>p[0], half = <real>(0.5 * p[0]), d
@@ -59,7 +55,6 @@ cdef inline real clipped(real d, real bound) noexcept nogil:
 
 cdef bint smooth_l1_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (x - t) / beta, at most g and at least -g"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -68,7 +63,6 @@ cdef bint smooth_l1_dx(const real** a, const double* p, real* y, Py_ssize_t n) n
     return False
 
 cdef bint smooth_l1_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -78,7 +72,6 @@ cdef bint smooth_l1_dt(const real** a, const double* p, real* y, Py_ssize_t n) n
 
 cdef bint huber(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = d^2 / 2 where d = |x - t| <= delta, else delta (d - delta / 2)"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef real delta = <real>p[0], half = <real>(0.5 * p[0]), d
@@ -89,7 +82,6 @@ cdef bint huber(const real** a, const double* p, real* y, Py_ssize_t n) noexcept
 
 cdef bint huber_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (x - t), with x - t clipped to delta"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -98,7 +90,6 @@ cdef bint huber_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexc
     return False
 
 cdef bint huber_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -111,7 +102,6 @@ cdef bint huber_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexc
 
 cdef bint kl(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = t (log t - x), 0 where t is 0 and x is no NaN"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef real v
@@ -122,7 +112,6 @@ cdef bint kl(const real** a, const double* p, real* y, Py_ssize_t n) noexcept no
 
 cdef bint kl_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g t"""
-    cdef Py_ssize_t i
     cdef const real* t = a[T]
     cdef const real* g = a[G]
     for i in range(n): y[i] = -g[i] * t[i]
@@ -130,7 +119,6 @@ cdef bint kl_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept
 
 cdef bint kl_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (log t + 1 - x), and -g x where t is 0"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -142,7 +130,6 @@ cdef bint kl_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept
 
 cdef bint kl_log(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = e^t (t - x), 0 where t is -inf and x is no NaN"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef real e, v
@@ -154,7 +141,6 @@ cdef bint kl_log(const real** a, const double* p, real* y, Py_ssize_t n) noexcep
 
 cdef bint kl_log_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g e^t"""
-    cdef Py_ssize_t i
     cdef const real* t = a[T]
     cdef const real* g = a[G]
     for i in range(n): y[i] = -g[i] * exp(t[i])
@@ -162,7 +148,6 @@ cdef bint kl_log_dx(const real** a, const double* p, real* y, Py_ssize_t n) noex
 
 cdef bint kl_log_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g e^t (t - x + 1)"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -177,7 +162,6 @@ cdef bint kl_log_dt(const real** a, const double* p, real* y, Py_ssize_t n) noex
 
 cdef bint hinge(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = x where t is not -1, plus max(0, margin - x) where t is not 1"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef real margin = <real>p[0], near, far
@@ -189,7 +173,6 @@ cdef bint hinge(const real** a, const double* p, real* y, Py_ssize_t n) noexcept
 
 cdef bint hinge_sign(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = the derivative: 1, -1 or 0"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef real margin = <real>p[0], near, far

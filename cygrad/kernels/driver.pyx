@@ -171,7 +171,6 @@ cdef inline void call(void* f, int operands, char** p, Py_ssize_t n) noexcept no
 
 cdef inline bint is_one_element(const Layout* l) noexcept nogil:
     """Whether every index addresses the same element."""
-    cdef int d
     if l.size == 1: return True
     for d in range(l.ndim):
         if l.strides[d] != 0 and l.shape[d] != 1: return False

@@ -31,32 +31,26 @@ cdef inline real sign(real x) noexcept nogil:        return 1 if x > 0 else -1 i
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
 
 cdef void add_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = x[i] + y[i]
 
 cdef void cast(source[::1] x, target[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <target>x[i]
 
 cdef void sub_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = x[i] - y[i]
 
 cdef void mul_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = x[i] * y[i]
 
 cdef void div_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = x[i] / y[i]
 
 cdef void div_grad_y(real[::1] g, real[::1] y, real[::1] z, real[::1] dy) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dy.shape[0]):
         dy[i] = -g[i] * z[i] / y[i]
 
@@ -77,31 +71,26 @@ cdef inline double floored(double x, double y, double* rest) noexcept nogil:
     return whole + 1 if quotient - whole > 0.5 else whole
 
 cdef void floor_divide_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     cdef double rest
     for i in range(z.shape[0]):
         z[i] = <real>floored(x[i], y[i], &rest)
 
 cdef void remainder_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     cdef double rest
     for i in range(z.shape[0]):
         floored(x[i], y[i], &rest)
         z[i] = <real>rest
 
 cdef void remainder_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noexcept nogil:
-    cdef Py_ssize_t i
     cdef double rest
     for i in range(dy.shape[0]):
         dy[i] = <real>(-g[i] * floored(x[i], y[i], &rest))
 
 cdef void neg_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = -x[i]
 
 cdef void abs_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = fabs(x[i])
 
@@ -115,7 +104,6 @@ cdef void abs_code(real[::1] x, real[::1] y, uint64_t[::1] c) noexcept nogil:
             y[i] = fabs(x[i])
 
 cdef void abs_grad(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]
@@ -123,37 +111,30 @@ cdef void abs_grad(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
         dx[i] = 0 if c[i] == 0 else v
 
 cdef void sign_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = sign(x[i])
 
 cdef void floor_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = floor(x[i])
 
 cdef void ceil_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = ceil(x[i])
 
 cdef void trunc_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = trunc(x[i])
 
 cdef void round_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = rint(x[i])
 
 cdef void zero_(real[::1] g, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = 0
 
 cdef void copy_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = x[i]
 
@@ -163,7 +144,6 @@ cdef void copy_(real[::1] x, real[::1] y) noexcept nogil:
 # pow_of_ordinary takes half the time of pow. Kernels use it if all elements of a strip are ordinary, which is common.
 # Both compute the same bits, so an element's result does not depend on its neighbours.
 cdef bint all_ordinary(real[::1] x, real e, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     cdef int all = real is float
     for i in range(n):
         all &= pow_ordinary(x[i], e)
@@ -171,7 +151,6 @@ cdef bint all_ordinary(real[::1] x, real e, Py_ssize_t n) noexcept nogil:
 
 cdef bint all_pairs_ordinary(real[::1] x, real[::1] y, real less, Py_ssize_t n) noexcept nogil:
     """Whether all x^(y - less) are ordinary."""
-    cdef Py_ssize_t i
     cdef int all = real is float
     for i in range(n):
         all &= pow_ordinary(x[i], y[i] - less)
@@ -180,7 +159,6 @@ cdef bint all_pairs_ordinary(real[::1] x, real[::1] y, real less, Py_ssize_t n) 
 # Common exponents need one or two multiplications, if these are accurate enough: x x x has an error of up to 1.5 ulp,
 # too much for float64.
 cdef void pow_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real e
     if y.shape[0] == 0: return
     e = p[0]                                        # the exponent is one number
@@ -210,7 +188,6 @@ cdef void pow_(real[::1] x, real[::1] p, real[::1] y) noexcept nogil:
             y[i] = pow(x[i], e)
 
 cdef void pow_grad(real[::1] g, real[::1] x, real[::1] p, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real e
     if dx.shape[0] == 0: return
     e = p[0]
@@ -231,7 +208,6 @@ cdef void pow_grad(real[::1] g, real[::1] x, real[::1] p, real[::1] dx) noexcept
             dx[i] = g[i] * (e * pow(x[i], e - 1))
 
 cdef void power_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     if all_pairs_ordinary(x, y, 0, z.shape[0]):
         for i in range(z.shape[0]):
             z[i] = pow_of_ordinary(x[i], y[i])
@@ -240,7 +216,6 @@ cdef void power_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
             z[i] = pow(x[i], y[i])
 
 cdef void power_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real derivative
     if all_pairs_ordinary(x, y, 1, dx.shape[0]):
         for i in range(dx.shape[0]):
@@ -252,49 +227,40 @@ cdef void power_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noex
             dx[i] = 0 if y[i] == 0 else derivative
 
 cdef void power_grad_y(real[::1] g, real[::1] x, real[::1] z, real[::1] dy) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real derivative
     for i in range(dy.shape[0]):                    # 0^y is 0 or 1 for y >= 0, with derivative 0
         derivative = g[i] * (z[i] * log(x[i]))
         dy[i] = 0 if (x[i] == 0) & ((z[i] == 0) | (z[i] == 1)) else derivative
 
 cdef void square_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = x[i] * x[i]
 
 cdef void square_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (2 * x[i])
 
 cdef void sqrt_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = sqrt(x[i])
 
 cdef void sqrt_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / (2 * y[i])
 
 cdef void rsqrt_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = 1 / sqrt(x[i])
 
 cdef void rsqrt_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (<real>-0.5 * (y[i] * y[i] * y[i]))
 
 cdef void reciprocal_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = 1 / x[i]
 
 cdef void reciprocal_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = -g[i] * (y[i] * y[i])
 

@@ -41,7 +41,6 @@ cdef bint narrow_places(const Array* index, Py_ssize_t rows, int dtype, char* pl
 
 cdef bint narrow_strip(const int64_t* strip, Py_ssize_t count, Py_ssize_t rows, place* places,
                        int64_t* bad) noexcept nogil:
-    cdef Py_ssize_t k
     cdef int64_t i, signs = 0
     for k in range(count):
         i = strip[k]
@@ -92,7 +91,6 @@ cdef void scatter_(const Bags* s, const place* places, const real* g, real* y, P
 
 
 cdef inline void add_row(Py_ssize_t row, const real* x, real* y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(row): y[i] += x[i]
 
 
@@ -154,7 +152,6 @@ cdef void largest(const Bags* s, const place* places, Py_ssize_t b, real* y, pla
     """The largest element of each column of a bag, and the row that it comes from: the first of equal ones. A NaN is
     the largest."""
     cdef const real* x
-    cdef Py_ssize_t i, j
     cdef bint empty = True
     for j in range(first_of(s, b), first_of(s, b + 1)):
         if <int64_t>places[j] == s.padding: continue

@@ -249,31 +249,26 @@ cdef Fold POWERS = Fold(0, True, 1, powers_along[float], powers_along[double],
 
 cdef void exp_derivative(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     """dx = g e^(x - y)"""
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * exp(x[i] - y[i])
 
 cdef void centred_derivative(real[::1] g, real[::1] x, real[::1] centre, real[::1] dx) noexcept nogil:
     """dx = g (x - centre)"""
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (x[i] - centre[i])
 
 cdef void sign_derivative(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     """dx = g sign(x)"""
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * ((x[i] > 0) - (x[i] < 0)) if x[i] == x[i] else x[i]
 
 cdef void ratio(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     """z = x / y, but 0 where y is 0"""
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = 0 if y[i] == 0 else x[i] / y[i]
 
 cdef void finite(real[::1] x, real[::1] y) noexcept nogil:
     """y = x, but 0 where x is infinite or NaN"""
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = x[i] if x[i] - x[i] == 0 else 0
 

@@ -33,27 +33,22 @@ cdef void exp_(real[::1] x, real[::1] y) noexcept nogil:
         start = stop
 
 cdef void expm1_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = expm1(x[i])
 
 cdef void expm1_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (y[i] + 1)
 
 cdef void log_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = log(x[i])
 
 cdef void log1p_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = log1p(x[i])
 
 cdef void log1p_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / (x[i] + 1)
 
@@ -63,14 +58,12 @@ cdef void log1p_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 cdef bint some_far(real[::1] x, Py_ssize_t n) noexcept nogil:
     """Whether some element is too large for the vectorized sin, cos and tan. For other elements sin_far and sin
     compute the same bits, so a result does not depend on its neighbours."""
-    cdef Py_ssize_t i
     cdef int any = 0
     for i in range(n):
         any |= far(x[i])
     return any
 
 cdef void sin_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     if some_far(x, y.shape[0]):
         for i in range(y.shape[0]):
             y[i] = sin_far(x[i])
@@ -79,7 +72,6 @@ cdef void sin_(real[::1] x, real[::1] y) noexcept nogil:
             y[i] = sin(x[i])
 
 cdef void sin_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     if some_far(x, dx.shape[0]):
         for i in range(dx.shape[0]):
             dx[i] = g[i] * cos_far(x[i])
@@ -88,7 +80,6 @@ cdef void sin_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
             dx[i] = g[i] * cos(x[i])
 
 cdef void cos_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     if some_far(x, y.shape[0]):
         for i in range(y.shape[0]):
             y[i] = cos_far(x[i])
@@ -97,7 +88,6 @@ cdef void cos_(real[::1] x, real[::1] y) noexcept nogil:
             y[i] = cos(x[i])
 
 cdef void cos_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     if some_far(x, dx.shape[0]):
         for i in range(dx.shape[0]):
             dx[i] = -g[i] * sin_far(x[i])
@@ -106,7 +96,6 @@ cdef void cos_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
             dx[i] = -g[i] * sin(x[i])
 
 cdef void tan_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     if some_far(x, y.shape[0]):
         for i in range(y.shape[0]):
             y[i] = tan_far(x[i])
@@ -115,37 +104,30 @@ cdef void tan_(real[::1] x, real[::1] y) noexcept nogil:
             y[i] = tan(x[i])
 
 cdef void tan_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (1 + y[i] * y[i])
 
 cdef void asin_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = asin(x[i])
 
 cdef void asin_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / sqrt((1 - x[i]) * (1 + x[i]))
 
 cdef void acos_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = acos(x[i])
 
 cdef void acos_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = -g[i] / sqrt((1 - x[i]) * (1 + x[i]))
 
 cdef void atan_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = atan(x[i])
 
 cdef void atan_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / (1 + x[i] * x[i])
 
@@ -153,62 +135,50 @@ cdef void atan_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 # ---- hyperbolic functions --------------------------------------------------------------------------------------------
 
 cdef void sinh_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = sinh(x[i])
 
 cdef void sinh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * cosh(x[i])
 
 cdef void cosh_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = cosh(x[i])
 
 cdef void cosh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * sinh(x[i])
 
 cdef void tanh_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = tanh(x[i])
 
 cdef void tanh_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (1 - y[i] * y[i])
 
 cdef void asinh_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = asinh(x[i])
 
 cdef void asinh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / sqrt(x[i] * x[i] + 1)
 
 cdef void acosh_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = acosh(x[i])
 
 cdef void acosh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / sqrt((x[i] - 1) * (x[i] + 1))
 
 cdef void atanh_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = atanh(x[i])
 
 cdef void atanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / ((1 - x[i]) * (1 + x[i]))
 
@@ -216,12 +186,10 @@ cdef void atanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 # ---- activations -----------------------------------------------------------------------------------------------------
 
 cdef void erf_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = erf(x[i])
 
 cdef void erf_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (<real>TWO_ROOT_PI * gauss(x[i]))
 
@@ -236,7 +204,6 @@ cdef void sigmoid_(real[::1] x, real[::1] y) noexcept nogil:
         start = stop
 
 cdef void sigmoid_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (y[i] * (1 - y[i]))
 
@@ -283,7 +250,6 @@ cdef void softplus_(real[::1] x, real[::1] b, real[::1] y) noexcept nogil:
             y[i] = softplus(beta * x[i]) / beta
 
 cdef void softplus_grad(real[::1] g, real[::1] y, real[::1] b, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real beta
     if dx.shape[0] == 0: return
     beta = b[0]
@@ -313,14 +279,12 @@ cdef void gelu_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 
 # 1/2 (1 + tanh u) = 1 / (1 + e^-2u). The right side keeps all digits of small results and is faster.
 cdef void gelu_tanh_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(y.shape[0]):
         v = x[i]
         y[i] = v * logistic(<real>ROOT_EIGHT_PI * (v + <real>0.044715 * v * v * v))
 
 cdef void gelu_tanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v, s, derivative
     for i in range(dx.shape[0]):
         v = x[i]
@@ -329,12 +293,10 @@ cdef void gelu_tanh_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
         dx[i] = g[i] * (s + v * (s * (1 - s) * derivative))
 
 cdef void relu_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = 0 if x[i] <= 0 else x[i]             # propagates NaN
 
 cdef void relu_gradient(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef real v
     for i in range(dx.shape[0]):
         v = g[i]                                    # always read: a branch would be mispredicted for random signs

@@ -82,7 +82,6 @@ cdef Py_ssize_t count_true(const Array* mask) noexcept nogil:
 # ---- corresponding elements ------------------------------------------------------------------------------------------
 
 cdef void begin(Places* p, const Array* x, const Array* y, const Layout* grid) noexcept nogil:
-    cdef int d
     p.ndim, p.n, p.masked, p.dtype = grid.ndim, 0, 0, x.dtype
     p.x, p.y, p.mask = x.data, y.data, NULL
     for d in range(grid.ndim): p.shape[d] = grid.shape[d]
@@ -141,7 +140,6 @@ cdef void aim(Places* p, const Array* x, const Array* y, int axis, int n, const 
 
 cdef void aim_along(Places* p, const Array* x, const Array* y, int axis, const Array* index) noexcept nogil:
     """y[.. a ..] corresponds to x[.. index[.. a ..] ..], at `axis`. y has the shape of the index array."""
-    cdef int d
     begin(p, x, y, index.layout)
     p.n = 1
     for d in range(p.ndim):
@@ -168,7 +166,6 @@ cdef void aim_mask(Places* p, const Array* x, const Array* y, const Array* mask)
 cdef void seek(const Places* p, Py_ssize_t start, Spot* spot) noexcept nogil:
     """Set `spot` to row `start` of the grid."""
     cdef Py_ssize_t rest = start
-    cdef int d, k
     spot.x = spot.y = 0
     for k in range(p.n): spot.index[k] = 0
     for d in range(p.ndim - 1, -1, -1):
@@ -239,7 +236,6 @@ cdef bint locate(const Places* p, Py_ssize_t start, Py_ssize_t count, Py_ssize_t
 cdef void move_words(word* x, word* y, Py_ssize_t n, const Py_ssize_t* xs, const Py_ssize_t* ys,
                      Way way) noexcept nogil:
     """Move n single elements."""
-    cdef Py_ssize_t j
     if way == TAKE:
         for j in range(n): y[ys[j]] = x[xs[j]]
     else:
@@ -258,7 +254,6 @@ cdef void spread_rows(const Places* p, word* x, const word* y, Py_ssize_t n, con
 
 cdef void add_rows(const Places* p, number* x, const number* y, Py_ssize_t n, const Py_ssize_t* xs,
                    const Py_ssize_t* ys) noexcept nogil:
-    cdef Py_ssize_t i, j
     cdef number* target
     cdef const number* source
     for j in range(n):
@@ -272,7 +267,6 @@ cdef void add_rows(const Places* p, number* x, const number* y, Py_ssize_t n, co
 
 cdef void move(const Places* p, Py_ssize_t n, const Py_ssize_t* xs, const Py_ssize_t* ys, Way way) noexcept nogil:
     """Move n rows between the offsets xs of x and ys of y."""
-    cdef Py_ssize_t j
     cdef int size = itemsize(p.dtype)
     if way == ADD:
         call_words(p.dtype, add_rows[uint8_t], add_rows[uint16_t], add_rows[uint32_t], add_rows[uint64_t],

@@ -129,7 +129,6 @@ cdef void cholesky(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Over y, which is a copy of x. Column-major, our lower triangle is the upper one."""
     cdef Task* t = <Task*>job
     cdef char uplo = b'L' if t.upper else b'U'
-    cdef Py_ssize_t i
     cdef int info
     for i in range(start, stop):
         potrf_[kind(t)](&uplo, &t.n, result(t, 0, i), &t.n, &info)
@@ -223,7 +222,6 @@ cdef void solve(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef char* lu = scratch(t, start)
     cdef int* pivots = <int*>(lu + aligned(<size_t>t.n * t.n * itemsize(t.dtype)))
     cdef trsm_t f = trsm_[kind(t)]
-    cdef Py_ssize_t i
     cdef int info
     cdef char* x
     for i in range(start, stop):
@@ -254,7 +252,6 @@ cdef void inverse(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef int* pivots = <int*>scratch(t, start)
     cdef char* work = <char*>pivots + aligned(<size_t>t.n * INT)
     cdef int size = t.n * BLOCK, info
-    cdef Py_ssize_t i
     for i in range(start, stop):
         getrf_[kind(t)](&t.n, &t.n, result(t, 0, i), &t.n, pivots, &info)
         if info == 0: getri_[kind(t)](&t.n, result(t, 0, i), &t.n, pivots, work, &size, &info)
@@ -269,7 +266,6 @@ cdef void determinant(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
     cdef char* lu = scratch(t, start)
     cdef int* pivots = <int*>(lu + aligned(<size_t>t.n * t.n * itemsize(t.dtype)))
     cdef double value, size, v
-    cdef Py_ssize_t i
     cdef int j, e
     cdef long long exponent
     for i in range(start, stop):

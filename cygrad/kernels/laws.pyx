@@ -225,7 +225,6 @@ cdef Py_ssize_t first_invalid(const Draws* d, double* p) noexcept nogil:
     cdef Py_ssize_t step[MAX_PARAMETERS]
     cdef Py_ssize_t start = 0, n, i
     cdef bint varies = False
-    cdef int k
     for k in range(d.n_parameters): varies |= d.varies[k]
     while start < d.n or (start == 0 and not varies):
         n = min(d.n - start, <Py_ssize_t>CHUNK) if varies else 1

@@ -20,7 +20,6 @@ cdef enum:                  # masks of operands
 
 cdef bint gaussian(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = (log v + (x - t)^2 / v) / 2 + p_1, with v at least p_0; out of range if v < 0"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* var = a[V]
@@ -35,7 +34,6 @@ cdef bint gaussian(const real** a, const double* p, real* y, Py_ssize_t n) noexc
 
 cdef bint gaussian_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (x - t) / v"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* var = a[V]
@@ -45,7 +43,6 @@ cdef bint gaussian_dx(const real** a, const double* p, real* y, Py_ssize_t n) no
     return False
 
 cdef bint gaussian_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* var = a[V]
@@ -56,7 +53,6 @@ cdef bint gaussian_dt(const real** a, const double* p, real* y, Py_ssize_t n) no
 
 cdef bint gaussian_dv(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (1 - (x - t)^2 / v) / (2 v)"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* var = a[V]
@@ -85,7 +81,6 @@ cdef inline real stirling_slope(real t, bint full) noexcept nogil:
     return v if t > 1 else <real>0
 
 cdef inline bint poisson_(bint full, const real** a, real* y, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     for i in range(n): y[i] = exp(x[i]) - t[i] * x[i] + stirling(t[i], full)
@@ -97,7 +92,6 @@ cdef bint poisson(const real** a, const double* p, real* y, Py_ssize_t n) noexce
 
 cdef bint poisson_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (e^x - t)"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -106,7 +100,6 @@ cdef bint poisson_dx(const real** a, const double* p, real* y, Py_ssize_t n) noe
 
 cdef bint poisson_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g x, plus g times the derivative of log t! if p_1"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -117,7 +110,6 @@ cdef bint poisson_dt(const real** a, const double* p, real* y, Py_ssize_t n) noe
     return False
 
 cdef inline bint rate_(bint full, const real** a, real eps, real* y, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     for i in range(n): y[i] = x[i] - t[i] * log(x[i] + eps) + stirling(t[i], full)
@@ -129,7 +121,6 @@ cdef bint rate(const real** a, const double* p, real* y, Py_ssize_t n) noexcept 
 
 cdef bint rate_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (1 - t / (x + p_0))"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -139,7 +130,6 @@ cdef bint rate_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexce
 
 cdef bint rate_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g log(x + p_0), plus g times the derivative of log t! if p_1"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -160,7 +150,6 @@ cdef inline real log_clamped(real x) noexcept nogil:
 
 cdef bint bce(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -w (t log x + (1 - t) log(1 - x)), with logarithms of at least -100; out of range if x is not from 0 to 1"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* w = a[V]
@@ -172,7 +161,6 @@ cdef bint bce(const real** a, const double* p, real* y, Py_ssize_t n) noexcept n
 
 cdef bint bce_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w (x - t) / (x (1 - x)), with a divisor of at least 1e-12"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* w = a[V]
@@ -185,7 +173,6 @@ cdef bint bce_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcep
 
 cdef bint bce_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w (log(1 - x) - log x), with logarithms of at least -100"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* w = a[V]
     cdef const real* g = a[G]
@@ -194,7 +181,6 @@ cdef bint bce_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcep
 
 cdef bint bce_dw(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g (t log x + (1 - t) log(1 - x)), with logarithms of at least -100"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -203,7 +189,6 @@ cdef bint bce_dw(const real** a, const double* p, real* y, Py_ssize_t n) noexcep
 
 cdef bint logits(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = w ((1 - t) x + (1 + (u - 1) t) log(1 + e^-x)) for the weight u of positive targets"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* w = a[V]
@@ -213,7 +198,6 @@ cdef bint logits(const real** a, const double* p, real* y, Py_ssize_t n) noexcep
 
 cdef bint logits_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w (1 - t - (1 + (u - 1) t) / (1 + e^x))"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* w = a[V]
@@ -224,7 +208,6 @@ cdef bint logits_dx(const real** a, const double* p, real* y, Py_ssize_t n) noex
 
 cdef bint logits_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w ((u - 1) log(1 + e^-x) - x)"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* w = a[V]
     cdef const real* u = a[W]
@@ -234,7 +217,6 @@ cdef bint logits_dt(const real** a, const double* p, real* y, Py_ssize_t n) noex
 
 cdef bint logits_dw(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g ((1 - t) x + (1 + (u - 1) t) log(1 + e^-x))"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* u = a[W]
@@ -244,7 +226,6 @@ cdef bint logits_dw(const real** a, const double* p, real* y, Py_ssize_t n) noex
 
 cdef bint logits_du(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w t log(1 + e^-x)"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* w = a[V]
@@ -254,7 +235,6 @@ cdef bint logits_du(const real** a, const double* p, real* y, Py_ssize_t n) noex
 
 cdef bint soft_margin(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = log(1 + e^(-t x))"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     for i in range(n): y[i] = softplus(-t[i] * x[i])
@@ -262,7 +242,6 @@ cdef bint soft_margin(const real** a, const double* p, real* y, Py_ssize_t n) no
 
 cdef bint soft_margin_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g t / (1 + e^(t x))"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]
@@ -271,7 +250,6 @@ cdef bint soft_margin_dx(const real** a, const double* p, real* y, Py_ssize_t n)
 
 cdef bint soft_margin_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g x / (1 + e^(t x))"""
-    cdef Py_ssize_t i
     cdef const real* x = a[X]
     cdef const real* t = a[T]
     cdef const real* g = a[G]

@@ -15,31 +15,26 @@ ctypedef void (*binary_t)(char[::1], char[::1], char[::1]) noexcept nogil
 
 cdef void square_derivative(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     """dx = 2 g x"""
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = 2 * g[i] * x[i]
 
 cdef void bce_(real[::1] x, real[::1] t, real[::1] y) noexcept nogil:
     """y = max(x, 0) - x t + log(1 + e^-|x|)"""
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = (0 if x[i] < 0 else x[i]) - x[i] * t[i] + log1p(exp(-fabs(x[i])))
 
 cdef void bce_derivative(real[::1] g, real[::1] x, real[::1] t, real[::1] dx) noexcept nogil:
     """dx = g (1 / (1 + e^-x) - t)"""
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (logistic(x[i]) - t[i])
 
 cdef void bce_derivative_hard(real[::1] g, uint8_t[::1] t, real[::1] x, real[::1] dx) noexcept nogil:
     """The same for targets that are 0 or 1, saved as packed bits"""
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (logistic(x[i]) - <real>t[i])
 
 cdef void bce_derivative_t(real[::1] g, real[::1] x, real[::1] dt) noexcept nogil:
     """dt = -g x"""
-    cdef Py_ssize_t i
     for i in range(dt.shape[0]):
         dt[i] = -g[i] * x[i]
 
@@ -66,7 +61,6 @@ cdef double total_of(const Loop* loop, const Array* x, const Array* y) noexcept 
     cdef Py_ssize_t part = max(<Py_ssize_t>PART, (strips + PARTS - 1) // PARTS * STRIP)
     cdef Totals job = Totals(loop, x, y, part, &totals[0])
     cdef double total = 0
-    cdef Py_ssize_t i
     parallel_for(totals_range, &job, n, part, threads_for(2 * n))
     for i in range((n + part - 1) // part): total += totals[i]
     return total

@@ -113,7 +113,6 @@ cdef void maxima_of_squares(const Pool* p, const real* x, real* y, uint8_t* plac
 
 cdef void fill_table(const Pool* p, const Py_ssize_t* at, Py_ssize_t* table) noexcept nogil:
     """The offset of each place from the start of its window."""
-    cdef Py_ssize_t k
     for k in range(min(p.taps, <Py_ssize_t>TABLE)): table[k] = offset_of(p, at, k)
 
 
@@ -229,7 +228,6 @@ cdef void shares(const Pool* p, real* x, const real* y) noexcept nogil:
 cdef bint in_many(const Pool* p) noexcept nogil:
     """Whether an element of X may lie in so many windows that their sum in float32 would lose digits."""
     cdef double n = 1
-    cdef int d
     if itemsize(p.dtype) > 4: return False
     for d in range(3):
         n *= <double>min(p.out[d], p.out[d] // p.size[d] + 2 if p.adaptive else

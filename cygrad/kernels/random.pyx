@@ -52,7 +52,6 @@ cdef void make_block(uint64_t key, uint64_t block, uint64_t attempt, uint32_t* w
     cdef uint32_t t0 = <uint32_t>block, t1 = <uint32_t>(block >> 32)
     cdef uint32_t t2 = <uint32_t>attempt, t3 = <uint32_t>(attempt >> 32)
     cdef uint64_t p0, p1
-    cdef int _
     for _ in range(ROUNDS):
         p0 = <uint64_t>M0 * t0
         p1 = <uint64_t>M1 * t2
@@ -211,7 +210,6 @@ cdef struct Draw:
 cdef void integers_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Draw* d = <Draw*>job
     cdef uint64_t mask = mask_for(d.max_value)
-    cdef Py_ssize_t i
     for i in range(start, stop): d.y[i] = d.low + bounded(d.key, d.counter + <uint64_t>i, d.max_value, mask)
 
 

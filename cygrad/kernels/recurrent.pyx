@@ -105,7 +105,6 @@ cdef void gru_step(real* z, const real* s, const real* bias, const real* b_hh, r
 
 cdef void plain_step(int kind, const real* z, const real* bias, real* h, real* y, Py_ssize_t n) noexcept nogil:
     """h = tanh(z) or relu(z)"""
-    cdef Py_ssize_t j
     if kind == TANH:
         for j in range(n): h[j] = tanh(z[j] + bias[j])
     else:
@@ -268,7 +267,6 @@ cdef void gru_back(real* z, const real* gz, const real* restrict before, const r
 
 
 cdef void plain_back(int kind, const real* y, const real* dh, real* dz, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t j
     if kind == TANH:
         for j in range(n): dz[j] = dh[j] * (1 - y[j] * y[j])
     else:

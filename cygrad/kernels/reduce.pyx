@@ -156,7 +156,6 @@ cdef void fold_across(const Walk* w, const real* x, const real* by, real* y, dou
 cdef inline void locate(const Walk* w, Py_ssize_t tile, Place* at) noexcept nogil:
     """Set `at` to the place of a tile."""
     cdef Py_ssize_t first = tile % w.tiles * w.tile, rest = tile // w.tiles, start, index
-    cdef int d
     start = rest % w.batches * w.positions
     rest = rest // w.batches
     at.m, at.positions = min(w.tile, w.line.n - first), min(w.positions, w.batch.n - start)
@@ -259,7 +258,6 @@ cdef void fold_tile(const Walk* w, const real* x, const real* by, real* y, Py_ss
 # These loops are functions of their own, because gcc does not vectorize loops that read fields of `w`.
 
 cdef inline void fill(real* y, Py_ssize_t n, real value) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(n): y[i] = value
 
 
@@ -301,7 +299,6 @@ cdef inline void join(const Walk* w, double* x, Py_ssize_t rows, Py_ssize_t n, d
 
 cdef void tiles_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const Walk* w = <const Walk*>job
-    cdef Py_ssize_t i
     for i in range(start, stop):
         call(w.dtype, fold_tile[float], fold_tile[double], w, <void*>w.x, <void*>w.by, <void*>w.y, i, 0, 1, NULL)
 

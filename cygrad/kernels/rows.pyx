@@ -78,7 +78,6 @@ cdef inline void run(const Rows* r, const Kernels* kernels, Py_ssize_t at, Py_ss
 
 cdef void dots_(real[:, ::1] x, real[:, ::1] y, real* z) noexcept nogil:
     """z_i = sum_j x_ij y_ij"""
-    cdef Py_ssize_t i
     for i in range(x.shape[0]):
         z[i] = <real>dot_of[real](&x[i, 0], &y[i, 0], x.shape[1])
 

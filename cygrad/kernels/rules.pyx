@@ -27,7 +27,6 @@ cdef void sgdw(real* w, const real* g, real** s, const double* c, Py_ssize_t n) 
     """v = momentum v + lr g; w -= v + decay w"""
     cdef real lr = <real>c[0], momentum = <real>c[1], decay = <real>c[2]
     cdef real* v = s[0]
-    cdef Py_ssize_t i
     for i in range(n):
         v[i] = momentum * v[i] + lr * g[i]
         w[i] -= v[i] + decay * w[i]
@@ -61,7 +60,6 @@ cdef void adagrad(real* w, const real* g, real** s, const double* c, Py_ssize_t 
     cdef real lr = <real>c[0], eps = <real>c[1], l2 = <real>c[L2], x
     cdef real* v = s[0]
     cdef bint decays = l2 != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         v[i] += x * x
@@ -74,7 +72,6 @@ cdef void adadelta(real* w, const real* g, real** s, const double* c, Py_ssize_t
     cdef real* v = s[0]
     cdef real* u = s[1]
     cdef bint decays = l2 != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         v[i] = decay * v[i] + rest * x * x
@@ -88,7 +85,6 @@ cdef void rmsprop(real* w, const real* g, real** s, const double* c, Py_ssize_t 
     cdef real lr = <real>c[0], decay = <real>c[1], rest = <real>c[2], eps = <real>c[3], l2 = <real>c[L2], x
     cdef real* v = s[0]
     cdef bint decays = l2 != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         v[i] = decay * v[i] + rest * x * x
@@ -106,7 +102,6 @@ cdef void rmsprop_graves(real* w, const real* g, real** s, const double* c, Py_s
     cdef real* m = s[1]
     cdef real* d = s[2]
     cdef bint decays = l2 != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         v[i] = decay * v[i] + rest * x * x
@@ -124,7 +119,6 @@ cdef void adam(real* w, const real* g, real** s, const double* c, Py_ssize_t n) 
     cdef real* m = s[0]
     cdef real* v = s[1]
     cdef bint decays = l2 != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         a = beta1 * m[i] + rest1 * x
@@ -140,7 +134,6 @@ cdef void adamw(real* w, const real* g, real** s, const double* c, Py_ssize_t n)
     cdef real eps = <real>c[5], decay = <real>c[6], a, b
     cdef real* m = s[0]
     cdef real* v = s[1]
-    cdef Py_ssize_t i
     for i in range(n):
         a = beta1 * m[i] + rest1 * g[i]
         b = beta2 * v[i] + rest2 * g[i] * g[i]
@@ -156,7 +149,6 @@ cdef void adamax(real* w, const real* g, real** s, const double* c, Py_ssize_t n
     cdef real* m = s[0]
     cdef real* u = s[1]
     cdef bint decays = l2 != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         a = beta1 * m[i] + rest1 * x
@@ -175,7 +167,6 @@ cdef void amsgrad(real* w, const real* g, real** s, const double* c, Py_ssize_t 
     cdef real* v = s[1]
     cdef real* v_max = s[2]
     cdef bint decays = l2 != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         a = beta1 * m[i] + rest1 * x
@@ -194,7 +185,6 @@ cdef void adabound(real* w, const real* g, real** s, const double* c, Py_ssize_t
     cdef real* m = s[0]
     cdef real* v = s[1]
     cdef bint decays = l2 != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         a = beta1 * m[i] + rest1 * x
@@ -212,7 +202,6 @@ cdef void amsbound(real* w, const real* g, real** s, const double* c, Py_ssize_t
     cdef real* v = s[1]
     cdef real* v_max = s[2]
     cdef bint decays = l2 != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         a = beta1 * m[i] + rest1 * x
@@ -232,7 +221,6 @@ cdef void adabelief(real* w, const real* g, real** s, const double* c, Py_ssize_
     cdef real* m = s[0]
     cdef real* v = s[1]
     cdef bint decays = l2 != 0, adapts = c[7] != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         a = beta1 * m[i] + rest1 * x
@@ -250,7 +238,6 @@ cdef void adabelief_max(real* w, const real* g, real** s, const double* c, Py_ss
     cdef real* v = s[1]
     cdef real* v_max = s[2]
     cdef bint decays = l2 != 0, adapts = c[7] != 0
-    cdef Py_ssize_t i
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
         a = beta1 * m[i] + rest1 * x
@@ -267,7 +254,6 @@ cdef void lion(real* w, const real* g, real** s, const double* c, Py_ssize_t n) 
     cdef real lr = <real>c[0], beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
     cdef real decay = <real>c[5], x
     cdef real* m = s[0]
-    cdef Py_ssize_t i
     for i in range(n):
         x = beta1 * m[i] + rest1 * g[i]
         m[i] = beta2 * m[i] + rest2 * g[i]

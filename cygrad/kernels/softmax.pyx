@@ -122,7 +122,6 @@ cdef inline void column_totals(Term what, real[:, ::1] x, real[:, ::1] y, double
 cdef void logsumexp_across(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
     cdef real max_[TILE]
     cdef double sums[TILE]
-    cdef Py_ssize_t i
     column_sums(x, max_, sums)
     for i in range(x.shape[1]): y[0, i] = max_[i] + log(<real>sums[i])
 

@@ -42,7 +42,6 @@ cdef inline void next_row(const Layout* x, const Layout* y, int axis, Py_ssize_t
                           Py_ssize_t* to_y) noexcept nogil:
     """Advance to the next rows along `axis` of two arrays whose other dimensions have the same sizes. `index` is the
     position in those dimensions; it starts with zeros."""
-    cdef int d
     for d in range(x.ndim - 1, -1, -1):
         if d == axis: continue
         index[d] += 1
@@ -87,7 +86,6 @@ cdef void topk(const Array* x, int axis, bint largest, const Array* y) noexcept 
     cdef const Layout* m = y.layout
     cdef Py_ssize_t index[MAX_NDIM]
     cdef Py_ssize_t from_x = 0, to_y = 0, n = l.shape[axis], k = m.shape[axis], _i
-    cdef int d
     if m.size == 0: return
     for d in range(l.ndim): index[d] = 0
     for _i in range(m.size // k):
@@ -123,7 +121,6 @@ cdef inline uint64_t key(element v, uint64_t flip) noexcept nogil:
 
 cdef int in_order(const element* x, Py_ssize_t n, uint64_t flip) noexcept nogil:
     """1 if the elements are in order, -1 if they are strictly in reverse order, else 0."""
-    cdef Py_ssize_t i
     cdef uint64_t before = key(x[0], flip), now
     cdef bint rises = True, falls = True
     for i in range(1, n):
@@ -145,7 +142,6 @@ cdef bint by_digits(const element* x, Py_ssize_t n, place* a, place* b, uint64_t
     cdef place* swap
     cdef int bits = 8 * sizeof(element), digits = (bits + DIGIT - 1) // DIGIT, d
     cdef int values = VALUES if bits > DIGIT else 256
-    cdef Py_ssize_t i
     cdef uint64_t k
     cdef place total, count, to, size = <place>n
     cdef place* next_

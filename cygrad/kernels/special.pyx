@@ -25,47 +25,38 @@ cdef double TWO_ROOT_PI = 1.12837916709551257390    # 2 / sqrt(pi)
 # ---- logarithms and powers -------------------------------------------------------------------------------------------
 
 cdef void log2_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <real>log2(x[i])
 
 cdef void log2_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / (x[i] * <real>LN_2)
 
 cdef void log10_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <real>log10(x[i])
 
 cdef void log10_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / (x[i] * <real>LN_10)
 
 cdef void exp2_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <real>exp2(x[i])
 
 cdef void exp2_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] * (y[i] * <real>LN_2)
 
 cdef void cbrt_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <real>cbrt(x[i])
 
 cdef void cbrt_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = g[i] / (3 * y[i] * y[i])
 
 cdef void logaddexp_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     cdef double d
     for i in range(z.shape[0]):
         d = <double>x[i] - y[i]
@@ -74,27 +65,22 @@ cdef void logaddexp_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
 
 cdef void logaddexp_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     """dx = g e^x / (e^x + e^y); half of g each for equal infinities"""
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = <real>(g[i] * (0.5 if x[i] == y[i] else 1 / (1 + exp(<double>y[i] - x[i]))))
 
 cdef void logaddexp_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dy.shape[0]):
         dy[i] = <real>(g[i] * (0.5 if x[i] == y[i] else 1 / (1 + exp(<double>x[i] - y[i]))))
 
 cdef void xlogy_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = 0 if x[i] == 0 and y[i] == y[i] else <real>(x[i] * log(y[i]))
 
 cdef void xlogy_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = 0 if x[i] == 0 and y[i] <= 0 else <real>(g[i] * log(y[i]))
 
 cdef void xlogy_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dy.shape[0]):
         dy[i] = 0 if x[i] == 0 and y[i] == y[i] else g[i] * x[i] / y[i]
 
@@ -102,23 +88,19 @@ cdef void xlogy_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noex
 # ---- the error function and the gamma function -----------------------------------------------------------------------
 
 cdef void erfc_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <real>erfc(x[i])
 
 cdef void erfc_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = <real>(-g[i] * (TWO_ROOT_PI * exp(-<double>x[i] * x[i])))
 
 cdef void lgamma_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     cdef int sign
     for i in range(y.shape[0]):
         y[i] = <real>lgamma_r(x[i], &sign)
 
 cdef void lgamma_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = <real>(g[i] * digamma(x[i]))
 
@@ -139,12 +121,10 @@ cdef double digamma(double x) noexcept nogil:
         1 / 132.0 - z * (691 / 32760.0 - z / 12))))))
 
 cdef void digamma_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <real>digamma(x[i])
 
 cdef void digamma_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = <real>(g[i] * polygamma(1, x[i]))
 
@@ -174,12 +154,10 @@ BERNOULLI[:] = [1 / 12.0, -1 / 720.0, 1 / 30240.0, -1 / 1209600.0, 1 / 47900160.
                 1 / 74724249600.0, -3617 / 10670622842880000.0]
 
 cdef void polygamma_(real[::1] x, real[::1] n, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <real>polygamma(n[0], x[i])
 
 cdef void polygamma_grad(real[::1] g, real[::1] x, real[::1] n, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = <real>(g[i] * polygamma(<double>n[0] + 1, x[i]))
 
@@ -205,53 +183,44 @@ cdef double sinc_derivative(int n, double x) noexcept nogil:
     return s * pow(PI, n)
 
 cdef void sinc_(real[::1] x, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <real>sinc_derivative(0, x[i])
 
 cdef void sinc_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = <real>(g[i] * sinc_derivative(1, x[i]))
 
 cdef void sinc_derivative_(real[::1] x, real[::1] n, real[::1] y) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(y.shape[0]):
         y[i] = <real>sinc_derivative(<int>n[0], x[i])
 
 cdef void sinc_derivative_grad(real[::1] g, real[::1] x, real[::1] n, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = <real>(g[i] * sinc_derivative(<int>n[0] + 1, x[i]))
 
 cdef void atan2_(real[::1] y, real[::1] x, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = <real>atan2(y[i], x[i])
 
 cdef void atan2_grad_y(real[::1] g, real[::1] y, real[::1] x, real[::1] dy) noexcept nogil:
     """dy = g x / (x^2 + y^2), 0 at the origin"""
-    cdef Py_ssize_t i
     cdef double r
     for i in range(dy.shape[0]):
         r = hypot(x[i], y[i])
         dy[i] = 0 if r == 0 else <real>(g[i] * (x[i] / r) / r)
 
 cdef void atan2_grad_x(real[::1] g, real[::1] y, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef Py_ssize_t i
     cdef double r
     for i in range(dx.shape[0]):
         r = hypot(x[i], y[i])
         dx[i] = 0 if r == 0 else <real>(-g[i] * (y[i] / r) / r)
 
 cdef void hypot_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = <real>hypot(x[i], y[i])
 
 cdef void hypot_grad(real[::1] g, real[::1] x, real[::1] z, real[::1] dx) noexcept nogil:
     """dx = g x / z, 0 at the origin"""
-    cdef Py_ssize_t i
     for i in range(dx.shape[0]):
         dx[i] = 0 if z[i] == 0 else g[i] * (x[i] / z[i])
 
@@ -259,7 +228,6 @@ cdef void hypot_grad(real[::1] g, real[::1] x, real[::1] z, real[::1] dx) noexce
 # ---- choices ---------------------------------------------------------------------------------------------------------
 
 cdef void copysign_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = <real>copysign(x[i], y[i])
 
@@ -281,12 +249,10 @@ cdef inline real not_nan(bint larger, real x, real y) noexcept nogil:
     return (x if x > y else y) if larger else (x if x < y else y)
 
 cdef void fmax_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = not_nan(True, x[i], y[i])
 
 cdef void fmin_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef Py_ssize_t i
     for i in range(z.shape[0]):
         z[i] = not_nan(False, x[i], y[i])
 

@@ -60,7 +60,6 @@ cdef void svd(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Singular values in y[0] and, with vectors, u in y[1] and vh in y[2]."""
     cdef Task* t = <Task*>job
     cdef bint vectors = t.y[1] != NULL
-    cdef Py_ssize_t i
     cdef int info
     for i in range(start, stop):
         if t.m == 0 or t.n == 0:
@@ -126,7 +125,6 @@ cdef void pinv(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef size_t nbytes = room_of_svd(t)
     cdef Factors f = factors(t, scratch(t, start), nbytes)
     cdef int k = min(t.m, t.n), info
-    cdef Py_ssize_t i
     for i in range(start, stop):
         info = decompose(t, i, f.u, f.s, f.vh, f.room, nbytes)
         if info:

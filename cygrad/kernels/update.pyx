@@ -53,7 +53,6 @@ cdef void lars(real* w, const real* g, real** s, const double* c, Py_ssize_t n) 
     """v = momentum v + local_rate (g + decay w); w -= v"""
     cdef real rate = <real>c[LOCAL], momentum = <real>c[1], decay = <real>c[2]
     cdef real* v = s[0]
-    cdef Py_ssize_t i
     for i in range(n):
         v[i] = momentum * v[i] + rate * (g[i] + decay * w[i])
         w[i] -= v[i]
@@ -95,7 +94,6 @@ cdef void lamb(real* w, const real* g, real** s, const double* c, Py_ssize_t n) 
     cdef real rate = <real>c[LOCAL], eps = <real>c[5], rate1 = <real>c[6], rate2 = <real>c[7], decay = <real>c[8]
     cdef real* m = s[0]
     cdef real* v = s[1]
-    cdef Py_ssize_t i
     for i in range(n): w[i] -= rate * lamb_step(m[i], v[i], w[i], rate1, rate2, eps, decay)
 
 
@@ -103,26 +101,22 @@ cdef void lamb(real* w, const real* g, real** s, const double* c, Py_ssize_t n) 
 
 cdef void scale(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
     cdef real factor = <real>c[0]
-    cdef Py_ssize_t i
     for i in range(n): w[i] *= factor
 
 
 cdef void clip(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
     """Clip to [-bound, bound]. A NaN stays."""
     cdef real bound = <real>c[0]
-    cdef Py_ssize_t i
     for i in range(n): w[i] = bounded(w[i], -bound, bound)
 
 
 cdef void decay(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
     """gradient += rate parameter"""
     cdef real rate = <real>c[0]
-    cdef Py_ssize_t i
     for i in range(n): w[i] += rate * g[i]
 
 
 cdef void find_bad(const real* x, Py_ssize_t n, bint* inf, bint* nan) noexcept nogil:
-    cdef Py_ssize_t i
     cdef int infs = 0, nans = 0
     for i in range(n):
         infs |= fabs(x[i]) == <real>INFINITY
@@ -250,7 +244,6 @@ cdef double norm(int dtype, const char* x, Py_ssize_t n) noexcept nogil:
 
 cdef double scaled_norm(const double* x, Py_ssize_t n) noexcept nogil:
     cdef double largest = 0, sum_ = 0
-    cdef Py_ssize_t i
     for i in range(n): largest = max(largest, fabs(x[i]))
     if largest == 0 or largest == INFINITY: return largest
     for i in range(n): sum_ += (x[i] / largest) * (x[i] / largest)

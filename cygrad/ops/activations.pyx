@@ -235,7 +235,6 @@ cdef class Glu(Operator):
 cdef Py_ssize_t half_of(const Layout* y, const void* attributes) noexcept nogil:
     """The number of elements of the result for each index before the axis, which are contiguous; 0 if it is empty."""
     cdef Py_ssize_t half = 1
-    cdef int d
     for d in range((<Axis>attributes).axis, y.ndim): half *= y.shape[d]
     return half if y.size else 0
 

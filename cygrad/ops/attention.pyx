@@ -96,7 +96,6 @@ cdef Matrices in_place(const Array* x) noexcept nogil:
     """The matrices of x, which lie in rows, or of a dense x."""
     cdef const Layout* l = x.layout
     cdef Matrices m
-    cdef int d
     m.nd = l.ndim - 2
     for d in range(m.nd): m.shape[d], m.strides[d] = l.shape[d], l.strides[d]
     m.data, m.down, m.right = x.data, l.strides[l.ndim - 2], 1
@@ -108,7 +107,6 @@ cdef Matrices matrices(const Array* x, char** workspace) noexcept nogil:
     """The matrices of x: in place, or packed into the workspace, whose pointer is advanced."""
     cdef const Layout* l = x.layout
     cdef Matrices m = in_place(x)
-    cdef int d
     cdef Py_ssize_t step
     if lies_in_rows(l): return m
     gather(workspace[0], x, 0, l.size)
@@ -214,7 +212,6 @@ cdef class Attend(Operator):
         cdef Array y = heads_first(&c.y[0], c.attributes, &local[3])
         cdef char* free = c.workspace
         cdef Attention a
-        cdef int i
         for i in range(3): x[i] = heads_first(&c.x[i], c.attributes, &local[i])
         a = sizes_of(c.attributes, &x[0], &x[1], y.layout.shape[y.layout.ndim - 1], &c.x[3] if c.n_in == 4 else NULL)
         if y.layout.size == 0 and a.heads * a.queries == 0: return 0

@@ -60,7 +60,6 @@ cdef class Groups(Attributes):
 cdef Channels channels_of(const Layout* x, int dtype, double eps) noexcept nogil:
     """The sizes of a job for x (n, channels, ...)."""
     cdef Channels c
-    cdef int d
     memset(&c, 0, sizeof(Channels))
     c.dtype, c.eps, c.n, c.channels, c.size = dtype, eps, x.shape[0], x.shape[1], 1
     for d in range(2, x.ndim): c.size *= x.shape[d]
@@ -152,7 +151,6 @@ cdef class GroupNorms(ChannelNorm):
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t shape[2]
         cdef Py_ssize_t groups
-        cdef int i
         check_channels(self.name, c, 1)
         groups = groups_of(x, c.attributes)
         if (<Groups>c.attributes).groups == 0: check_elements(x)
@@ -212,7 +210,6 @@ cdef class GroupNorms(ChannelNorm):
 cdef int check_elements(const Layout* x) except -1 nogil:
     """Raise ValueError if a channel of a sample has one element."""
     cdef Py_ssize_t size = 1
-    cdef int d
     for d in range(2, x.ndim): size *= x.shape[d]
     if size != 1: return 0
     with gil: raise ValueError(f"instance_norm: x is {lay.shape_tuple(x)}, one element for each channel of a sample; "
@@ -274,7 +271,6 @@ cdef class BatchNorm(ChannelNorm):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t shape[2]
-        cdef int i
         check_channels(self.name, c, 1)
         if x.shape[1] and x.size == x.shape[1]:
             with gil: raise ValueError(f"batch_norm: x is {lay.shape_tuple(x)}, one element for each channel; train "
@@ -331,7 +327,6 @@ cdef class BatchNormPredict(ChannelNorm):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t shape[2]
-        cdef int i
         check_channels("batch_norm", c, 3)
         c.y[0].layout, c.y[0].dtype = lay.dense_like(x), c.x[0].dtype
         shape[0], shape[1] = 2, x.shape[1]

@@ -180,7 +180,6 @@ cdef const char* gradient_rows(const Array* g, int reduction, char** workspace, 
 
 cdef int split(const Layout* x, int axis, Entropy* e) noexcept nogil:
     """The sizes outer, classes and inner of a shape."""
-    cdef int d
     e.outer = e.inner = 1
     e.classes = x.shape[axis]
     for d in range(x.ndim):

@@ -230,7 +230,6 @@ cdef class Where(Elementwise):
         cdef Array a[4]
         cdef Layout seen[3]
         cdef Py_ssize_t strides[3][MAX_NDIM]
-        cdef int i
         if is_real(c.y[0].dtype): return Elementwise.forward(self, c)
         for i in range(3):
             a[i] = c.x[i]

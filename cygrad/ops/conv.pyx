@@ -154,7 +154,6 @@ cdef class Bilinear(Operator):
         cdef const Slide* s = &(<Sliding>c.attributes).slide
         cdef Array a[3]
         cdef Conv v
-        cdef int d
         for d in range(2): a[<int>self.place[d]] = c.x[d]
         a[<int>self.place[2]] = c.y[0]
         describe(&v, s, self.place[2], a)
@@ -252,7 +251,6 @@ cdef int sum_of_channels(const Array* g, const Array* db) except -1 nogil:
     """db = the sum of g over all but its channels."""
     cdef LocalLayout l
     cdef Array y = db[0]
-    cdef int d
     lay.local(&l).ndim = g.layout.ndim - 1
     for d in range(l.layout.ndim): l.shape[d], l.strides[d] = 1, 0
     l.shape[0], l.strides[0] = db.layout.shape[0], db.layout.strides[0]

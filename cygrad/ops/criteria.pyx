@@ -129,7 +129,6 @@ cdef class Criterion(Operator):
             for k, name in enumerate(names[1:]): self.slopes[v][k] = kernels.find(name)
 
     cdef int infer(self, Call* c) except -1 nogil:
-        cdef int i
         for i in range(1, c.n_in):
             if not lay.same_shape(c.x[0].layout, c.x[i].layout):
                 with gil: raise ValueError(f"{self.name}: input 0 is {lay.shape_tuple(c.x[0].layout)} but input {i} is "
@@ -147,7 +146,6 @@ cdef class Criterion(Operator):
         cdef Array a[OPERANDS]
         cdef double one, total
         cdef bint bad
-        cdef int i
         for i in range(OPERANDS): a[i] = number_array(&one, 1, c.x[0].dtype)
         for i in range(s.n): a[s.operands[i]] = c.x[i]
         if s.kind == NONE: bad = kernels.each(self.value[s.variant], signs, a, s.p, codes, &c.y[0])
@@ -190,7 +188,6 @@ cdef class Criterion(Operator):
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         cdef const Plan* s = &(<Settings>b.attributes).plan
         cdef Stage* stage
-        cdef int i
         for i in range(s.n):
             if not b.want[i]: continue
             stage = add_stage(b, input_bit(i))
@@ -249,7 +246,6 @@ cdef class Signed(Criterion):
         return output_bit(1)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        cdef int i
         for i in range(2):
             if b.want[i]: add_stage(b, input_bit(i)).saved = output_bit(1)
 

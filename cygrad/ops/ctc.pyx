@@ -130,7 +130,6 @@ cdef class CtcLoss(Operator):
         cdef Ctc k = job_of(&c.x[0], &c.x[1], &a)
         cdef char* workspace = c.workspace + padded(k.samples * itemsize(k.dtype))
         cdef Layout rows
-        cdef Py_ssize_t i
         cdef Py_ssize_t step = 1
         self.check(&c.x[0], &c.x[1], &a, False)
         k.x = dense(&c.x[0], &workspace)

@@ -33,7 +33,6 @@ cdef class Determinant(OfMatrices):
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
-        cdef int k
         self.describe(c, True)
         for k in range(self.results()): add_result(c, k, c.x[0].dtype, 0, 0, 0)
         return set_room(c, matrices_in(x), lapack.factor_room(c.x[0].dtype, x.shape[x.ndim - 1]))
@@ -44,7 +43,6 @@ cdef class Determinant(OfMatrices):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1]
         cdef Task t
-        cdef int k
         begin_task(&t, c.y[0].dtype, n, n)
         t.room = lapack.factor_room(t.dtype, n)
         for k in range(self.results()): set_target(&t, k, &c.y[k], 1)

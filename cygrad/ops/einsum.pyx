@@ -84,7 +84,6 @@ plan = lru_cache(1024)(Contraction)
 cdef void group(const Layout* l, int batch, int rows, Layout* y) noexcept nogil:
     """Write to y the dense layout of `l`, whose dimensions are in order, as matrices (batch.., rows, columns)."""
     cdef Py_ssize_t step = 1
-    cdef int d
     y.ndim, y.offset, y.shape[batch], y.shape[batch + 1] = batch + 2, 0, 1, 1
     for d in range(l.ndim):
         if d < batch: y.shape[d] = l.shape[d]
@@ -211,7 +210,6 @@ cdef void reorder(const Array* packed, const Array* z, const Layout* ordered) no
     cdef Layout* l = lay.local(&dense)
     cdef Array a = packed[0], b = z[0]
     cdef Py_ssize_t step = 1
-    cdef int d
     l.ndim = ordered.ndim
     for d in range(l.ndim - 1, -1, -1):
         l.shape[d], l.strides[d] = ordered.shape[d], step
@@ -226,7 +224,6 @@ cdef int multiply(Call* c) except -1 nogil:
     cdef Layout seen[2]
     cdef Py_ssize_t steps[2][MAX_NDIM]
     cdef const int* source = (<Contraction>c.attributes).from_x
-    cdef int i, d
     for i in range(2):
         if i == 1: source = (<Contraction>c.attributes).from_y
         seen[i] = c.y[0].layout[0]

@@ -89,7 +89,6 @@ cdef class Embedding(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* i = c.x[0].layout
-        cdef int d
         check_table("embedding", &c.x[1])
         if i.ndim == MAX_NDIM:
             with gil: raise ValueError(f"embedding: the indices have {MAX_NDIM} dimensions, the maximum; reshape them")
@@ -210,7 +209,6 @@ cdef int check_offsets(const Array* offsets, Py_ssize_t n, bint kept) except -1 
     """Raise an error unless the offsets begin at 0, never decrease and are at most n: ValueError in forward,
     InplaceError in backward (kept), where NumPy may have changed them."""
     cdef int64_t at, before = 0
-    cdef Py_ssize_t b
     for b in range(offsets.layout.size):
         at = (<const int64_t*>offsets.data)[b]
         if before <= at <= n and (b or at == 0):

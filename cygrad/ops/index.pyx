@@ -243,7 +243,6 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
     """Raise ValueError unless the index has as many dimensions as x, none larger than in x except `axis`."""
     cdef const Layout* a = x.layout
     cdef const Layout* l = index.layout
-    cdef int d
     cdef bint fits = a.ndim == l.ndim
     for d in range(a.ndim):
         if fits and d != axis and l.shape[d] > a.shape[d]: fits = False
@@ -460,7 +459,6 @@ cdef class OneHot(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
-        cdef int d
         if l.ndim == MAX_NDIM:
             with gil:
                 raise ValueError(f"one_hot: the labels have {MAX_NDIM} dimensions, the maximum; reshape them")

@@ -34,7 +34,6 @@ from cygrad.ops.shape import reshape
 
 cdef Layout* section(const Layout* x, int axis, Py_ssize_t start, Py_ssize_t count, Layout* y) noexcept nogil:
     """Write the layout of elements start to start + count - 1 of `x` along an axis to y, and return y."""
-    cdef int d
     y.ndim = x.ndim
     for d in range(x.ndim): y.shape[d], y.strides[d] = x.shape[d], x.strides[d]
     y.shape[axis] = count
@@ -85,7 +84,6 @@ cdef class Join(Operator):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout l
         cdef Array y
-        cdef int i
         for i in range(c.n_in):
             y = part_of(&c.y[0], self.part(c.y[0].layout, i, c.attributes, lay.local(&l)))
             kernel.copy(&c.x[i], &y)
@@ -108,7 +106,6 @@ cdef class Concat(Join):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
-        cdef int d
         for d in range(l.ndim): shape[d] = l.shape[d]
         shape[(<Parts>c.attributes).axis] = (<Parts>c.attributes).start[c.n_in]
         c.y[0].layout = lay.dense(l.ndim, shape)
@@ -227,7 +224,6 @@ cdef Layout* inner(const Layout* y, const void* margins, Layout* l) noexcept nog
     """Write the layout of `y` without its margins to l, and return l."""
     cdef const Py_ssize_t* before = (<Margins>margins).before
     cdef const Py_ssize_t* after = (<Margins>margins).after
-    cdef int d
     l.ndim, l.offset = y.ndim, y.offset
     for d in range(y.ndim):
         l.shape[d], l.strides[d] = y.shape[d] - before[d] - after[d], y.strides[d]
@@ -257,7 +253,6 @@ cdef class Pad(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
-        cdef int d
         for d in range(l.ndim):
             shape[d] = l.shape[d] + (<Margins>c.attributes).before[d] + (<Margins>c.attributes).after[d]
         c.y[0].layout = lay.dense(l.ndim, shape)

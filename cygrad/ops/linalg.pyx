@@ -256,7 +256,6 @@ cdef class Linear(Operator):
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* x = c.x[0].layout
         cdef const Layout* w = c.x[1].layout
-        cdef int d
         if x.ndim < 1 or w.ndim != 2 or x.shape[x.ndim - 1] != w.shape[1]:
             with gil:
                 raise ValueError(f"linear: x is {lay.shape_tuple(x)} and w is {lay.shape_tuple(w)}; wanted x (..., "
@@ -438,7 +437,6 @@ cdef int product_of_rows(const Array* x, const Array* y, const Array* z, double 
 
 cdef Py_ssize_t rows_of(const Layout* l) noexcept nogil:
     cdef Py_ssize_t rows = 1
-    cdef int d
     for d in range(l.ndim - 1): rows *= l.shape[d]
     return rows
 

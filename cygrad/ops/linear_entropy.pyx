@@ -70,7 +70,6 @@ cdef size_t chunk_bytes(const Array* x, const Array* w, const Array* bias, Py_ss
 
 cdef Py_ssize_t rows_of(const Layout* x) noexcept nogil:
     cdef Py_ssize_t n = 1
-    cdef int d
     for d in range(x.ndim - 1): n *= x.shape[d]
     return n
 
@@ -215,7 +214,6 @@ cdef void fill(Entropy* e, const Chunks* k, const Options* a) noexcept nogil:
 
 cdef void put_sums(const Array* y, const double* sums, bint to_add) noexcept nogil:
     """y = sums, or y += sums"""
-    cdef Py_ssize_t j
     for j in range(y.layout.size):
         put_number(y.dtype, y.data, j, sums[j] + (number(y.dtype, y.data, j) if to_add else 0))
 

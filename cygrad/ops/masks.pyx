@@ -144,7 +144,6 @@ cdef class Select(Operator):
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """The workspace holds the mask."""
         cdef Stage* s = add_stage(b, 1)
-        cdef int d
         s.workspace_bytes = 1
         for d in range(b.x[0].ndim - b.y.ndim + 1): s.workspace_bytes *= b.x[0].shape[d]
 
@@ -153,7 +152,6 @@ cdef class Select(Operator):
         cdef Array kept = saved(b, OWN | 1), mask
         cdef Layout over = b.x[0][0]                # the first dimensions of x
         cdef Py_ssize_t strides[MAX_NDIM]
-        cdef int d
         over.ndim = b.x[0].ndim - b.y.ndim + 1
         over.strides, over.size, over.offset, over.dense = strides, 1, 0, True
         for d in range(over.ndim - 1, -1, -1):

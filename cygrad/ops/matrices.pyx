@@ -12,7 +12,6 @@ from cygrad.kernels.threads cimport range_t
 cdef Py_ssize_t matrices_in(const Layout* x) noexcept nogil:
     """The number of matrices in a tensor of (..., m, n)."""
     cdef Py_ssize_t count = 1
-    cdef int d
     for d in range(x.ndim - 2): count *= x.shape[d]
     return count
 

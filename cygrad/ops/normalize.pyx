@@ -167,7 +167,6 @@ cdef int refuse_weight(str name, const Call* c) except -1:
 cdef Py_ssize_t row_size(const Layout* x, const void* attributes) noexcept nogil:
     """The number of elements in one row."""
     cdef Py_ssize_t size = 1
-    cdef int d
     for d in range(x.ndim - (<Rows>attributes).ndim, x.ndim): size *= x.shape[d]
     return size
 

@@ -23,7 +23,6 @@ cdef int refuse_dtype(Operator op) except -1 with gil:
 
 cdef void describe(Conv* v, const void* attributes, const Array* x) noexcept nogil:
     """The patches of the images x."""
-    cdef int d
     v.dtype, v.n, v.groups, v.c, v.o = x.dtype, x.layout.shape[0], 1, x.layout.shape[1], 1
     v.taps = v.positions = 1
     for d in range(3):
@@ -39,7 +38,6 @@ cdef void describe(Conv* v, const void* attributes, const Array* x) noexcept nog
 cdef size_t room(const Array* y, const void* attributes) noexcept nogil:
     """Bytes for each thread to pack the patches of one channel, if they are not dense."""
     cdef Py_ssize_t n = itemsize(y.dtype)
-    cdef int d
     if y.layout.dense: return 0
     for d in range(3): n *= (<Pooling>attributes).pool.kernel[d] * (<Pooling>attributes).pool.out[d]
     return (n + 63) // 64 * 64
@@ -68,7 +66,6 @@ cdef class Unfold(Operator):
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[3]
-        cdef int d
         if not is_real(c.x[0].dtype): refuse_dtype(self)
         shape[0], shape[1], shape[2] = c.x[0].layout.shape[0], c.x[0].layout.shape[1], 1
         for d in range(3):

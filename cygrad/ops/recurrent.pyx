@@ -159,7 +159,6 @@ cdef class Recurrent(Operator):
         cdef Py_ssize_t rows = gates_of(self.kind) * r.batch * r.hidden * itemsize(b.dtype) + 64
         cdef bint has_c0 = self.kind == LSTM and b.want[C0]
         cdef Stage* s
-        cdef int k
         if b.want[H0] or has_c0: add_stage(b, 1 << H0 | (1 << C0 if self.kind == LSTM else 0))
         s = add_stage(b, temporary(0))
         s.saved = self.for_gates() | lengths
@@ -236,7 +235,6 @@ cdef int check_lengths(Operator op, const int64_t* lengths, Py_ssize_t n, Py_ssi
                        bint kept) except -1 nogil:
     """Raise an error for a length that x does not have: ValueError in forward, InplaceError in backward (kept). A
     replay may read others than the function saw, and NumPy may have changed those that were kept."""
-    cdef Py_ssize_t i
     cdef int64_t length
     for i in range(n):
         length = lengths[i]
@@ -306,7 +304,6 @@ cdef int other_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
     cdef Array a, out
     cdef char* free = b.workspace
     cdef Factors p
-    cdef int i
     if b.want[X]:
         a = saved(b, W_IH)
         r.width = a.layout.shape[1]

@@ -69,7 +69,6 @@ cdef class Rule(Operator):
         pass
 
     cdef int infer(self, Call* c) except -1 nogil:
-        cdef int i
         with gil: check_inputs(self, c)
         c.n_out = c.n_in - FIRST_STATE + 1
         for i in range(c.n_out):

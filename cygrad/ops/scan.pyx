@@ -82,7 +82,6 @@ cdef int run_sums(const Array* x, const Array* y, int axis, bint reverse) except
     cdef const Layout* l = y.layout
     cdef Py_ssize_t inner = 1
     cdef const char* given = x.data
-    cdef int d
     if l.size == 0: return 0
     for d in range(axis + 1, l.ndim): inner *= l.shape[d]
     if not x.layout.dense:
@@ -96,7 +95,6 @@ cdef int run_sums(const Array* x, const Array* y, int axis, bint reverse) except
 cdef Py_ssize_t inner_of(const Layout* l, int axis) noexcept nogil:
     """The number of elements of the dimensions after `axis`."""
     cdef Py_ssize_t inner = 1
-    cdef int d
     for d in range(axis + 1, l.ndim): inner *= l.shape[d]
     return inner
 

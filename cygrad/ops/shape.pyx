@@ -45,7 +45,6 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
     """`x` viewed in another shape of the same size; NULL without an exception if the strides do not allow it."""
     cdef Layout* l
     cdef Py_ssize_t strides[MAX_NDIM]
-    cdef int d
     if x.size == 0:
         l = lay.dense(ndim, shape)
         l.offset = x.offset
@@ -112,7 +111,6 @@ cdef class Permutation(Attributes):
 
 cdef void permuted(const Layout* x, const int* axes, Layout* y) noexcept nogil:
     """`x` with its axes in another order."""
-    cdef int d
     y.ndim, y.offset = x.ndim, x.offset
     for d in range(x.ndim): y.shape[d], y.strides[d] = x.shape[axes[d]], x.strides[axes[d]]
     lay.finish(y)
@@ -126,7 +124,6 @@ cdef class Reorder(View):
 
     cdef int grad_layout(self, const Layout* g, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         cdef const int* axes = (<Permutation>attributes).axis
-        cdef int d
         y.ndim, y.offset = g.ndim, g.offset
         for d in range(g.ndim): y.shape[axes[d]], y.strides[axes[d]] = g.shape[d], g.strides[d]
         lay.finish(y)

@@ -69,7 +69,6 @@ cdef void along(const RowLoop* loop, int axis, const char* x, const char* y, con
     """z = loop(x) or loop(x, y) along an axis. x and y are dense and have the shape of z."""
     cdef const Layout* l = z.layout
     cdef Py_ssize_t inner = 1
-    cdef int d
     for d in range(axis + 1, l.ndim): inner *= l.shape[d]
     rows.each_row(loop, z.dtype, l.size // (l.shape[axis] * inner), l.shape[axis], inner, x, y, z.data)
 

@@ -317,7 +317,6 @@ cdef class LstSq(Operator):
         cdef const Layout* b = c.x[1].layout
         cdef bint fits = x.ndim >= 2 and x.ndim == b.ndim
         cdef Py_ssize_t m, n, k
-        cdef int d
         for d in range(x.ndim - 1 if fits else 0): fits = fits and x.shape[d] == b.shape[d]
         if not fits:
             with gil: raise ValueError(f"lstsq: x is {lay.shape_tuple(x)} and b is {lay.shape_tuple(b)}; wanted "

@@ -60,7 +60,6 @@ cdef class Best(Attributes):
 cdef Py_ssize_t inner_of(const Layout* l, int axis) noexcept nogil:
     """The number of elements of the dimensions after `axis`."""
     cdef Py_ssize_t inner = 1
-    cdef int d
     for d in range(axis + 1, l.ndim): inner *= l.shape[d]
     return inner
 
@@ -176,7 +175,6 @@ cdef class TopK(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
-        cdef int d
         for d in range(l.ndim): shape[d] = l.shape[d]
         shape[(<Best>c.attributes).axis] = (<Best>c.attributes).k
         c.y[0].layout = lay.dense(l.ndim, shape)

@@ -59,7 +59,6 @@ cdef class SpectralGaps(Operator):
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* w = c.x[0].layout
-        cdef int d
         if not 0 < w.ndim < MAX_NDIM:
             with gil: raise ValueError(f"spectral_gaps: w has shape {lay.shape_tuple(w)}; wanted (..., n)")
         for d in range(w.ndim): shape[d] = w.shape[d]

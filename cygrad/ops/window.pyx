@@ -23,7 +23,6 @@ from cygrad.ops.shape import reshape
 cdef Layout* window_layout(const void* window, Py_ssize_t offset, LocalLayout* l) noexcept nogil:
     """The layout of a Window, shifted by `offset` elements."""
     cdef Layout* y = lay.local(l)
-    cdef int d
     y.ndim, y.offset = (<Window>window).ndim, (<Window>window).offset + offset
     for d in range(y.ndim): y.shape[d], y.strides[d] = (<Window>window).sizes[d], (<Window>window).steps[d]
     return lay.finish(y)
