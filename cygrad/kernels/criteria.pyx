@@ -1,8 +1,9 @@
 """Elementwise losses, strip by strip: their values, summed without storing them, and their gradients.
 
-A kernel is a loop over strips of its operands: x, the target, up to two more arrays (a variance, or weights) and, for a
-gradient, the incoming gradient g. `p` has the numbers of the loss, such as delta. It returns whether an element is
-outside of the range for which the loss is defined. The kernels are in distances.pyx and likelihoods.pyx."""
+A kernel is a loop over strips of its operands, in the order of criteria.pxd: x, the target, up to two more arrays (a
+variance, or weights) and, for a gradient, the incoming gradient g. It reads those of its mask; the others are NULL. `p`
+has the numbers of the loss, such as delta, and y is the result. It returns whether an element is outside of the range
+for which the loss is defined. The kernels are in distances.pyx and likelihoods.pyx."""
 
 from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 
@@ -17,7 +18,7 @@ cdef extern from "cygrad/platform.h" nogil:
     void cg_stream(char* target, const char* source, size_t nbytes)
     void cg_stream_end()
 
-ctypedef bint (*strip_t)(const char** a, const double* p, char* y, Py_ssize_t n) noexcept nogil
+ctypedef bint (*strip_t)(char* x, char* t, char* v, char* w, char* g, const double* p, char* y, Py_ssize_t) noexcept nogil
 
 cdef enum:
     PART = 64 * STRIP       # the least number of elements of a part of a sum
@@ -47,8 +48,8 @@ cdef struct Job:
     bint bad
 
 
-cdef inline bint run(const Terms* k, int dtype, const char** q, const double* p, char* y, Py_ssize_t n) noexcept nogil:
-    return (<strip_t>kernel_of(&k.kernels, dtype))(q, p, y, n)
+cdef inline bint run(const Terms* k, int dtype, char** q, const double* p, char* y, Py_ssize_t n) noexcept nogil:
+    return (<strip_t>kernel_of(&k.kernels, dtype))(q[X], q[T], q[V], q[W], q[G], p, y, n)
 
 
 cdef void fill(const real* value, Py_ssize_t n, real* strip) noexcept nogil:
@@ -70,7 +71,7 @@ cdef void strips(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Compute elements start to stop - 1."""
     cdef Job* j = <Job*>job
     cdef char scratch[OPERANDS + 1][STRIP * 8]
-    cdef const char* q[OPERANDS]
+    cdef char* q[OPERANDS]
     cdef bint packs[OPERANDS]
     cdef int k, dtype = j.dtype, size = itemsize(dtype)
     cdef int reads = j.terms.reads | (j.signs.reads if j.signs != NULL else 0)
@@ -88,7 +89,7 @@ cdef void strips(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     while start < stop:
         count = min(stop - start, <Py_ssize_t>STRIP)
         for k in range(OPERANDS):
-            if packs[k]: q[k] = strip_of(&j.a[k], start, count, &scratch[k][0])
+            if packs[k]: q[k] = <char*>strip_of(&j.a[k], start, count, &scratch[k][0])
         y = &scratch[OPERANDS][0] if j.y == NULL or j.streams else j.y.data + start * size
         if run(j.terms, dtype, q, j.p, y, count): j.bad = True
         if j.y == NULL:

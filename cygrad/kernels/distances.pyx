@@ -1,5 +1,5 @@
 """Strip kernels of losses of a difference (l1, smooth_l1, huber), of divergences and of hinge embeddings. The operands
-are described in criteria.pyx: X is the input, T the target, G the incoming gradient."""
+are those of criteria.pyx: x is the input, t the target, g the incoming gradient."""
 
 from libc.stdint cimport uint8_t
 
@@ -16,17 +16,13 @@ cdef enum:                  # masks of operands
 
 # ---- absolute and squared errors -------------------------------------------------------------------------------------
 
-cdef bint l1(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint l1(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = |x - t|"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
     for i in range(n): y[i] = fabs(x[i] - t[i])
     return False
 
-cdef bint l1_sign(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint l1_sign(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = x - t, which has the sign of the gradient"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
     for i in range(n): y[i] = x[i] - t[i]
     return False
 
@@ -38,10 +34,8 @@ cdef void negative_by_code(uint8_t[::1] c, real[::1] g, real[::1] dt) noexcept n
         v = v if c[i] == 2 else -v
         dt[i] = 0 if c[i] == 0 else v
 
-cdef bint smooth_l1(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint smooth_l1(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = d^2 / (2 beta) where d = |x - t| < beta, else d - beta / 2"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
     cdef real beta = <real>p[0], half = <real>(0.5 * p[0]), d
     cdef real rate = <real>(0.5 / p[0])
     for i in range(n):
@@ -53,46 +47,34 @@ cdef inline real clipped(real d, real bound) noexcept nogil:
     """d between -bound and bound; NaN stays."""
     return -bound if d < -bound else (bound if d > bound else d)
 
-cdef bint smooth_l1_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint smooth_l1_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
+                       Py_ssize_t n) noexcept nogil:
     """y = g (x - t) / beta, at most g and at least -g"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     cdef real beta = <real>p[0]
     for i in range(n): y[i] = g[i] * clipped((x[i] - t[i]) / beta, <real>1)
     return False
 
-cdef bint smooth_l1_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
+cdef bint smooth_l1_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
+                       Py_ssize_t n) noexcept nogil:
     cdef real beta = <real>p[0]
     for i in range(n): y[i] = g[i] * clipped((t[i] - x[i]) / beta, <real>1)
     return False
 
-cdef bint huber(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint huber(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = d^2 / 2 where d = |x - t| <= delta, else delta (d - delta / 2)"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
     cdef real delta = <real>p[0], half = <real>(0.5 * p[0]), d
     for i in range(n):
         d = fabs(x[i] - t[i])
         y[i] = <real>0.5 * d * d if d <= delta else delta * (d - half)
     return False
 
-cdef bint huber_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint huber_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (x - t), with x - t clipped to delta"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     cdef real delta = <real>p[0]
     for i in range(n): y[i] = g[i] * clipped(x[i] - t[i], delta)
     return False
 
-cdef bint huber_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
+cdef bint huber_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     cdef real delta = <real>p[0]
     for i in range(n): y[i] = g[i] * clipped(t[i] - x[i], delta)
     return False
@@ -100,38 +82,29 @@ cdef bint huber_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexc
 
 # ---- divergences -----------------------------------------------------------------------------------------------------
 
-cdef bint kl(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint kl(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = t (log t - x), 0 where t is 0 and x is no NaN"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
     cdef real v
     for i in range(n):
         v = t[i] * (log(t[i]) - x[i])
         y[i] = 0 if t[i] == 0 and x[i] == x[i] else v
     return False
 
-cdef bint kl_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint kl_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g t"""
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = -g[i] * t[i]
     return False
 
-cdef bint kl_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint kl_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (log t + 1 - x), and -g x where t is 0"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     cdef real v
     for i in range(n):
         v = log(t[i]) + 1
         y[i] = g[i] * ((0 if t[i] == 0 else v) - x[i])
     return False
 
-cdef bint kl_log(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint kl_log(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = e^t (t - x), 0 where t is -inf and x is no NaN"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
     cdef real e, v
     for i in range(n):
         e = exp(t[i])
@@ -139,18 +112,13 @@ cdef bint kl_log(const real** a, const double* p, real* y, Py_ssize_t n) noexcep
         y[i] = 0 if e == 0 and x[i] == x[i] else v
     return False
 
-cdef bint kl_log_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint kl_log_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g e^t"""
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = -g[i] * exp(t[i])
     return False
 
-cdef bint kl_log_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint kl_log_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g e^t (t - x + 1)"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     cdef real e, v
     for i in range(n):
         e = exp(t[i])
@@ -160,10 +128,8 @@ cdef bint kl_log_dt(const real** a, const double* p, real* y, Py_ssize_t n) noex
 
 # ---- hinge embedding -------------------------------------------------------------------------------------------------
 
-cdef bint hinge(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint hinge(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = x where t is not -1, plus max(0, margin - x) where t is not 1"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
     cdef real margin = <real>p[0], near, far
     for i in range(n):
         near = 0 if t[i] == -1 else x[i]
@@ -171,10 +137,9 @@ cdef bint hinge(const real** a, const double* p, real* y, Py_ssize_t n) noexcept
         y[i] = near + far
     return False
 
-cdef bint hinge_sign(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint hinge_sign(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
+                     Py_ssize_t n) noexcept nogil:
     """y = the derivative: 1, -1 or 0"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
     cdef real margin = <real>p[0], near, far
     for i in range(n):
         near = 0 if t[i] == -1 else 1

@@ -1,6 +1,6 @@
-"""Strip kernels of negative log-likelihoods: Gaussian, Poisson, binary cross-entropy. The operands are described in
-criteria.pyx: X is the input, T the target, V the variance or the weight, W the weight of positive targets, G the
-incoming gradient."""
+"""Strip kernels of negative log-likelihoods: Gaussian, Poisson, binary cross-entropy. The operands are those of
+criteria.pyx: x is the input, t the target, then the variance or the weight w, the weight u of positive targets, and g,
+the incoming gradient."""
 
 from cygrad.kernels cimport criteria
 from cygrad.kernels.array cimport real
@@ -18,11 +18,9 @@ cdef enum:                  # masks of operands
 
 # ---- Gaussian --------------------------------------------------------------------------------------------------------
 
-cdef bint gaussian(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint gaussian(real* x, real* t, real* var, real* u, real* g, const double* p, real* y,
+                   Py_ssize_t n) noexcept nogil:
     """y = (log v + (x - t)^2 / v) / 2 + p_1, with v at least p_0; out of range if v < 0"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* var = a[V]
     cdef real eps = <real>p[0], more = <real>p[1], v, d
     cdef int bad = 0
     for i in range(n):
@@ -32,31 +30,22 @@ cdef bint gaussian(const real** a, const double* p, real* y, Py_ssize_t n) noexc
         y[i] = <real>0.5 * (log(v) + d * d / v) + more
     return bad != 0
 
-cdef bint gaussian_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint gaussian_dx(real* x, real* t, real* var, real* u, real* g, const double* p, real* y,
+                      Py_ssize_t n) noexcept nogil:
     """y = g (x - t) / v"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* var = a[V]
-    cdef const real* g = a[G]
     cdef real eps = <real>p[0]
     for i in range(n): y[i] = g[i] * (x[i] - t[i]) / (eps if var[i] < eps else var[i])
     return False
 
-cdef bint gaussian_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* var = a[V]
-    cdef const real* g = a[G]
+cdef bint gaussian_dt(real* x, real* t, real* var, real* u, real* g, const double* p, real* y,
+                      Py_ssize_t n) noexcept nogil:
     cdef real eps = <real>p[0]
     for i in range(n): y[i] = g[i] * (t[i] - x[i]) / (eps if var[i] < eps else var[i])
     return False
 
-cdef bint gaussian_dv(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint gaussian_dv(real* x, real* t, real* var, real* u, real* g, const double* p, real* y,
+                      Py_ssize_t n) noexcept nogil:
     """y = g (1 - (x - t)^2 / v) / (2 v)"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* var = a[V]
-    cdef const real* g = a[G]
     cdef real eps = <real>p[0], v, d
     for i in range(n):
         v = eps if var[i] < eps else var[i]
@@ -80,59 +69,46 @@ cdef inline real stirling_slope(real t, bint full) noexcept nogil:
     v = log(t) + <real>0.5 / t
     return v if t > 1 else <real>0
 
-cdef inline bint poisson_(bint full, const real** a, real* y, Py_ssize_t n) noexcept nogil:
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
+cdef inline bint poisson_(bint full, real* x, real* t, real* y, Py_ssize_t n) noexcept nogil:
     for i in range(n): y[i] = exp(x[i]) - t[i] * x[i] + stirling(t[i], full)
     return False
 
-cdef bint poisson(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint poisson(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = e^x - t x, plus log t! if p_1"""
-    return poisson_[real](True, a, y, n) if p[1] else poisson_[real](False, a, y, n)
+    return poisson_[real](True, x, t, y, n) if p[1] else poisson_[real](False, x, t, y, n)
 
-cdef bint poisson_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint poisson_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
+                     Py_ssize_t n) noexcept nogil:
     """y = g (e^x - t)"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = g[i] * (exp(x[i]) - t[i])
     return False
 
-cdef bint poisson_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint poisson_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
+                     Py_ssize_t n) noexcept nogil:
     """y = -g x, plus g times the derivative of log t! if p_1"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     if p[1]:
         for i in range(n): y[i] = g[i] * (stirling_slope(t[i], True) - x[i])
     else:
         for i in range(n): y[i] = -g[i] * x[i]
     return False
 
-cdef inline bint rate_(bint full, const real** a, real eps, real* y, Py_ssize_t n) noexcept nogil:
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
+cdef inline bint rate_(bint full, real* x, real* t, real eps, real* y, Py_ssize_t n) noexcept nogil:
     for i in range(n): y[i] = x[i] - t[i] * log(x[i] + eps) + stirling(t[i], full)
     return False
 
-cdef bint rate(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint rate(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = x - t log(x + p_0), plus log t! if p_1"""
-    return rate_[real](True, a, <real>p[0], y, n) if p[1] else rate_[real](False, a, <real>p[0], y, n)
+    if p[1]: return rate_[real](True, x, t, <real>p[0], y, n)
+    return rate_[real](False, x, t, <real>p[0], y, n)
 
-cdef bint rate_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint rate_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (1 - t / (x + p_0))"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     cdef real eps = <real>p[0]
     for i in range(n): y[i] = g[i] * (1 - t[i] / (x[i] + eps))
     return False
 
-cdef bint rate_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint rate_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g log(x + p_0), plus g times the derivative of log t! if p_1"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     cdef real eps = <real>p[0]
     if p[1]:
         for i in range(n): y[i] = g[i] * (stirling_slope(t[i], True) - log(x[i] + eps))
@@ -148,111 +124,72 @@ cdef inline real log_clamped(real x) noexcept nogil:
     cdef real v = log(x)
     return <real>-100 if v < -100 else v
 
-cdef bint bce(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint bce(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -w (t log x + (1 - t) log(1 - x)), with logarithms of at least -100; out of range if x is not from 0 to 1"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* w = a[V]
     cdef int bad = 0
     for i in range(n):
         bad |= (x[i] < 0) | (x[i] > 1)
         y[i] = w[i] * ((t[i] - 1) * log_clamped(1 - x[i]) - t[i] * log_clamped(x[i]))
     return bad != 0
 
-cdef bint bce_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint bce_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w (x - t) / (x (1 - x)), with a divisor of at least 1e-12"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* w = a[V]
-    cdef const real* g = a[G]
     cdef real d
     for i in range(n):
         d = (1 - x[i]) * x[i]
         y[i] = g[i] * w[i] * (x[i] - t[i]) / (<real>1e-12 if d < <real>1e-12 else d)
     return False
 
-cdef bint bce_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint bce_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w (log(1 - x) - log x), with logarithms of at least -100"""
-    cdef const real* x = a[X]
-    cdef const real* w = a[V]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = g[i] * w[i] * (log_clamped(1 - x[i]) - log_clamped(x[i]))
     return False
 
-cdef bint bce_dw(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint bce_dw(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g (t log x + (1 - t) log(1 - x)), with logarithms of at least -100"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = g[i] * ((t[i] - 1) * log_clamped(1 - x[i]) - t[i] * log_clamped(x[i]))
     return False
 
-cdef bint logits(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint logits(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = w ((1 - t) x + (1 + (u - 1) t) log(1 + e^-x)) for the weight u of positive targets"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* w = a[V]
-    cdef const real* u = a[W]
     for i in range(n): y[i] = w[i] * ((1 - t[i]) * x[i] + (1 + (u[i] - 1) * t[i]) * softplus(-x[i]))
     return False
 
-cdef bint logits_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint logits_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w (1 - t - (1 + (u - 1) t) / (1 + e^x))"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* w = a[V]
-    cdef const real* u = a[W]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = g[i] * w[i] * (1 - t[i] - (1 + (u[i] - 1) * t[i]) * logistic(-x[i]))
     return False
 
-cdef bint logits_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint logits_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w ((u - 1) log(1 + e^-x) - x)"""
-    cdef const real* x = a[X]
-    cdef const real* w = a[V]
-    cdef const real* u = a[W]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = g[i] * w[i] * ((u[i] - 1) * softplus(-x[i]) - x[i])
     return False
 
-cdef bint logits_dw(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint logits_dw(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g ((1 - t) x + (1 + (u - 1) t) log(1 + e^-x))"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* u = a[W]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = g[i] * ((1 - t[i]) * x[i] + (1 + (u[i] - 1) * t[i]) * softplus(-x[i]))
     return False
 
-cdef bint logits_du(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint logits_du(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w t log(1 + e^-x)"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* w = a[V]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = g[i] * w[i] * t[i] * softplus(-x[i])
     return False
 
-cdef bint soft_margin(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint soft_margin(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
+                      Py_ssize_t n) noexcept nogil:
     """y = log(1 + e^(-t x))"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
     for i in range(n): y[i] = softplus(-t[i] * x[i])
     return False
 
-cdef bint soft_margin_dx(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint soft_margin_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
+                         Py_ssize_t n) noexcept nogil:
     """y = -g t / (1 + e^(t x))"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = -g[i] * t[i] * logistic(-t[i] * x[i])
     return False
 
-cdef bint soft_margin_dt(const real** a, const double* p, real* y, Py_ssize_t n) noexcept nogil:
+cdef bint soft_margin_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
+                         Py_ssize_t n) noexcept nogil:
     """y = -g x / (1 + e^(t x))"""
-    cdef const real* x = a[X]
-    cdef const real* t = a[T]
-    cdef const real* g = a[G]
     for i in range(n): y[i] = -g[i] * x[i] * logistic(-t[i] * x[i])
     return False
 

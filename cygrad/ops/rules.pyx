@@ -26,6 +26,8 @@ from cygrad.kernels.update cimport L2, Update, kernel, run
 
 import numpy as np
 
+from inspect import Parameter, Signature
+
 import cygrad.kernels.rules  # no-cython-lint: registers its loops
 
 from cygrad.core.dtypes import DTYPES
@@ -45,10 +47,17 @@ cdef class RuleSettings(Attributes):
 
 
 cdef class Rule(Operator):
-    """The base of all rules. A rule has a kernel, the names of its states and settings, and coefficients()."""
+    """The base of all rules. A rule has a kernel, coefficients() and
+
+        state_names     the names of the states of a parameter
+        defaults        the settings, in the order of their values, with those of the public function"""
+    state_names, defaults = "", {}
 
     def __cinit__(self, str name):
+        cls = type(self)
         self.name, self.kernel = name + "_update", kernel(name)
+        self.states, self.settings = tuple(cls.state_names.split()), tuple(cls.defaults)
+        self.n_states = <int>len(self.states)
 
     @property
     def operands(self):
@@ -121,9 +130,7 @@ cdef int check_inputs(Rule rule, const Call* c) except -1:
 @final
 cdef class SgdUpdate(Rule):
     """w = w - lr g        no gradient"""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = (), ("weight_decay",)
+    state_names, defaults = "", dict(weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[L2] = lr, a[0]
@@ -132,9 +139,7 @@ cdef class SgdUpdate(Rule):
 @final
 cdef class SgdWUpdate(Rule):
     """v = momentum v + lr g, w = w - v - lr / first_lr wd w        no gradient"""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("v",), ("momentum", "wd", "first_lr")
+    state_names, defaults = "v", dict(momentum=0.9, wd=1e-4, first_lr=1e-3)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[1], c[2] = lr, a[0], ratio(lr, a[2]) * a[1]
@@ -143,9 +148,7 @@ cdef class SgdWUpdate(Rule):
 @final
 cdef class MomentumUpdate(Rule):
     """v = momentum v + lr g, w = w - v        no gradient"""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("v",), ("momentum", "weight_decay")
+    state_names, defaults = "v", dict(momentum=0.9, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[1], c[L2] = lr, a[0], a[1]
@@ -156,9 +159,7 @@ cdef class NesterovUpdate(Rule):
     """v = momentum u - lr g, w = w + (1 + momentum) v - momentum u        no gradient
 
     u is the old v."""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("v",), ("momentum", "weight_decay")
+    state_names, defaults = "v", dict(momentum=0.9, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[1], c[L2] = lr, a[0], a[1]
@@ -169,9 +170,7 @@ cdef class LarsUpdate(Rule):
     """v = momentum v + local lr (g + wd w), w = w - v        no gradient
 
     local = coefficient |w| / (|g| + wd |w|), and 1 where |w| < eps; eps is added to a smaller divisor."""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("v",), ("momentum", "coefficient", "eps", "wd")
+    state_names, defaults = "v", dict(momentum=0.9, coefficient=0.001, eps=1e-6, wd=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[1], c[2], c[3], c[4] = lr, a[0], a[3], a[1], a[2]
@@ -182,9 +181,7 @@ cdef class LarsUpdate(Rule):
 @final
 cdef class AdagradUpdate(Rule):
     """v = v + g^2, w = w - lr g / (sqrt(v) + eps)        no gradient"""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("v",), ("eps", "weight_decay")
+    state_names, defaults = "v", dict(eps=1e-8, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[1], c[L2] = lr, a[0], a[1]
@@ -195,9 +192,7 @@ cdef class AdadeltaUpdate(Rule):
     """v = decay v + (1 - decay) g^2, w = w - lr d, u = decay u + (1 - decay) d^2        no gradient
 
     d = sqrt((u + eps) / (v + eps)) g."""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("v", "u"), ("decay", "eps", "weight_decay")
+    state_names, defaults = "v u", dict(decay=0.95, eps=1e-6, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[1], c[2], c[3], c[L2] = lr, a[0], 1 - a[0], a[1], a[2]
@@ -206,9 +201,7 @@ cdef class AdadeltaUpdate(Rule):
 @final
 cdef class RMSpropUpdate(Rule):
     """v = decay v + (1 - decay) g^2, w = w - lr g / (sqrt(v) + eps)        no gradient"""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("v",), ("decay", "eps", "weight_decay")
+    state_names, defaults = "v", dict(decay=0.9, eps=1e-8, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[1], c[2], c[3], c[L2] = lr, a[0], 1 - a[0], a[1], a[2]
@@ -219,9 +212,7 @@ cdef class RMSpropGravesUpdate(Rule):
     """v = decay v + (1 - decay) g^2, m = decay m + (1 - decay) g, w = w + d        no gradient
 
     d = momentum d - lr g / sqrt(v - m^2 + eps), where rounding does not make v - m^2 negative."""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("v", "m", "d"), ("decay", "momentum", "eps", "weight_decay")
+    state_names, defaults = "v m d", dict(decay=0.95, momentum=0.9, eps=1e-4, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[1], c[2], c[3], c[4], c[L2] = lr, a[0], 1 - a[0], a[1], a[2], a[3]
@@ -247,9 +238,7 @@ cdef class AdamUpdate(Rule):
     """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, w = w - rate m / (sqrt(v) + eps)        no gradient
 
     rate = lr sqrt(1 - beta2^t) / (1 - beta1^t)"""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("m", "v"), ("beta1", "beta2", "eps", "weight_decay")
+    state_names, defaults = "m v", dict(beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         means(a, c)
@@ -261,9 +250,7 @@ cdef class AdamWUpdate(Rule):
     """w = w - rate m / (sqrt(v) + eps) - lr / first_lr wd w        no gradient
 
     m, v and rate are those of adam_update."""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("m", "v"), ("beta1", "beta2", "eps", "wd", "first_lr")
+    state_names, defaults = "m v", dict(beta1=0.9, beta2=0.999, eps=1e-8, wd=1e-4, first_lr=1e-3)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         means(a, c)
@@ -274,9 +261,7 @@ cdef class AdamWUpdate(Rule):
 cdef class AdamaxUpdate(Rule):
     """m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g|), w = w - lr / (1 - beta1^t) m / (u + eps)        no gradient
     """
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("m", "u"), ("beta1", "beta2", "eps", "weight_decay")
+    state_names, defaults = "m u", dict(beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         means(a, c)
@@ -288,9 +273,7 @@ cdef class AMSGRADUpdate(Rule):
     """v_max = max(v_max, v), w = w - rate m / (sqrt(v_max) + eps)        no gradient
 
     m and v are those of adam_update; rate = lr, or that of adam_update with bias_correction."""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("m", "v", "v_max"), ("beta1", "beta2", "eps", "bias_correction", "weight_decay")
+    state_names, defaults = "m v v_max", dict(beta1=0.9, beta2=0.999, eps=1e-8, bias_correction=False, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         means(a, c)
@@ -307,10 +290,8 @@ cdef class AdaBoundUpdate(Rule):
 
     m, v and rate are those of adam_update. low = f (1 - 1 / (gamma t + 1)), high = f (1 + 1 / (gamma t)),
     f = final_lr lr / first_lr."""
-
-    def __cinit__(self, str name):
-        self.states = ("m", "v")
-        self.settings = ("beta1", "beta2", "eps", "final_lr", "gamma", "first_lr", "weight_decay")
+    state_names = "m v"
+    defaults = dict(beta1=0.9, beta2=0.999, eps=1e-8, final_lr=0.1, gamma=0.001, first_lr=1e-3, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         means(a, c)
@@ -323,10 +304,9 @@ cdef class AMSBoundUpdate(Rule):
     """v_max = max(v_max, v), w = w - clip(rate / (sqrt(v_max) + eps), low, high) m        no gradient
 
     low and high are those of adabound_update, all else as in amsgrad_update."""
-
-    def __cinit__(self, str name):
-        self.states = ("m", "v", "v_max")
-        self.settings = ("beta1", "beta2", "eps", "final_lr", "gamma", "bias_correction", "first_lr", "weight_decay")
+    state_names = "m v v_max"
+    defaults = dict(beta1=0.9, beta2=0.999, eps=1e-8, final_lr=0.1, gamma=0.001, bias_correction=False, first_lr=1e-3,
+                    weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         means(a, c)
@@ -337,8 +317,7 @@ cdef class AMSBoundUpdate(Rule):
 cdef class Belief(Rule):
     """The base of AdaBelief with and without amsgrad."""
 
-    def __cinit__(self, str name):
-        self.settings = ("beta1", "beta2", "eps", "wd", "fixed_decay", "rectify", "weight_decay")
+    defaults = dict(beta1=0.9, beta2=0.999, eps=1e-8, wd=0.0, fixed_decay=False, rectify=False, weight_decay=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         cdef double q = 2 / (1 - a[1]) - 1, beta = power(a[1], t), p = q - 2 * t * beta / (1 - beta)
@@ -357,9 +336,7 @@ cdef class AdaBeliefUpdate(Belief):
     m is that of adam_update; rate = lr / (1 - beta1^t), rate2 = 1 / (1 - beta2^t). With `fixed_decay`, wd stands for
     wd lr. With `rectify`, rate is multiplied by r = sqrt((p - 4) (p - 2) q / ((q - 4) (q - 2) p)),
     q = 2 / (1 - beta2) - 1, p = q - 2 t beta2^t / (1 - beta2^t), and where p <= 4 the step is lr m."""
-
-    def __cinit__(self, str name):
-        self.states = ("m", "v")
+    state_names = "m v"
 
 
 @final
@@ -367,9 +344,7 @@ cdef class AdaBeliefMaxUpdate(Belief):
     """v_max = max(v_max, v) + eps, w = w - wd lr w - rate m / (sqrt(rate2 v_max) + eps)        no gradient
 
     v = beta2 v + (1 - beta2) (g - m)^2. All else as in adabelief_update."""
-
-    def __cinit__(self, str name):
-        self.states = ("m", "v", "v_max")
+    state_names = "m v v_max"
 
 
 @final
@@ -378,10 +353,8 @@ cdef class LambUpdate(Rule):
 
     m and v are those of adam_update; with bias_correction, r has m / (1 - beta1^t) and v / (1 - beta2^t). Where
     |r| <= eps the step is lr r."""
-
-    def __cinit__(self, str name):
-        self.states = ("m", "v")
-        self.settings = ("beta1", "beta2", "eps", "gamma_l", "gamma_u", "bias_correction", "wd")
+    state_names = "m v"
+    defaults = dict(beta1=0.9, beta2=0.999, eps=1e-6, gamma_l=0.0, gamma_u=10.0, bias_correction=False, wd=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         means(a, c)
@@ -392,9 +365,7 @@ cdef class LambUpdate(Rule):
 @final
 cdef class LionUpdate(Rule):
     """w = w - lr (sign(beta1 m + (1 - beta1) g) + wd w), m = beta2 m + (1 - beta2) g        no gradient"""
-
-    def __cinit__(self, str name):
-        self.states, self.settings = ("m",), ("beta1", "beta2", "wd")
+    state_names, defaults = "m", dict(beta1=0.9, beta2=0.99, wd=0.0)
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         c[0], c[1], c[2], c[3], c[4], c[5] = lr, a[0], 1 - a[0], a[1], 1 - a[1], a[2]
@@ -409,113 +380,28 @@ OPERATORS = {rule.name: rule for rule in (
     AMSGRADUpdate("amsgrad"), AdaBoundUpdate("adabound"), AMSBoundUpdate("amsbound"), AdaBeliefUpdate("adabelief"),
     AdaBeliefMaxUpdate("adabelief_max"), LambUpdate("lamb"), LionUpdate("lion"),
 )}
-for _rule in OPERATORS.values(): (<Rule>_rule).n_states = len((<Rule>_rule).states)
 
 
-cdef object update(str name, w, g, lr, t, tuple states, tuple settings):
-    """Run a rule. Returns the new w, or a tuple of it and the new states."""
-    if not isinstance(lr, Tensor): lr = asarray(np.float64(lr) if isinstance(lr, (int, float)) else lr)
-    if not isinstance(t, Tensor): t = asarray(np.int64(t) if isinstance(t, int) else t)
-    return apply_list(OPERATORS[name], [asarray(w), asarray(g), lr, t, *map(asarray, states)], RuleSettings(settings))
+def _function_of(Rule rule, str solver):
+    """The public function of a rule. It returns the new w, or a tuple of it and the new states."""
+    cdef dict defaults = type(rule).defaults
+    names, whole = (*rule.operands.split(), *defaults), ["w", *rule.states]
+    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(name, Parameter.empty))
+                  for name in names]
+
+    def update(*args, **kwargs):
+        given = update.__signature__.bind(*args, **kwargs).arguments
+        w, g, lr, t, *states = [given[name] for name in names[:FIRST_STATE + len(rule.states)]]
+        if not isinstance(lr, Tensor): lr = asarray(np.float64(lr) if isinstance(lr, (int, float)) else lr)
+        if not isinstance(t, Tensor): t = asarray(np.int64(t) if isinstance(t, int) else t)
+        settings = tuple([given.get(name, value) for name, value in defaults.items()])
+        return apply_list(rule, [asarray(w), asarray(g), lr, t, *map(asarray, states)], RuleSettings(settings))
+
+    update.__name__ = update.__qualname__ = rule.name
+    update.__doc__ = f"An update by {solver}: the new {' and '.join(filter(None, [', '.join(whole[:-1]), whole[-1]]))}."
+    update.__signature__ = Signature(parameters)
+    return update
 
 
-def sgd_update(w, g, lr, t, weight_decay=0.0):
-    """An update by Sgd: the new w."""
-    return update("sgd_update", w, g, lr, t, (), (weight_decay,))
-
-
-def sgdw_update(w, g, lr, t, v, momentum=0.9, wd=1e-4, first_lr=1e-3):
-    """An update by SgdW: the new w and v."""
-    return update("sgdw_update", w, g, lr, t, (v,), (momentum, wd, first_lr))
-
-
-def momentum_update(w, g, lr, t, v, momentum=0.9, weight_decay=0.0):
-    """An update by Momentum: the new w and v."""
-    return update("momentum_update", w, g, lr, t, (v,), (momentum, weight_decay))
-
-
-def nesterov_update(w, g, lr, t, v, momentum=0.9, weight_decay=0.0):
-    """An update by Nesterov: the new w and v."""
-    return update("nesterov_update", w, g, lr, t, (v,), (momentum, weight_decay))
-
-
-def lars_update(w, g, lr, t, v, momentum=0.9, coefficient=0.001, eps=1e-6, wd=0.0):
-    """An update by Lars: the new w and v."""
-    return update("lars_update", w, g, lr, t, (v,), (momentum, coefficient, eps, wd))
-
-
-def adagrad_update(w, g, lr, t, v, eps=1e-8, weight_decay=0.0):
-    """An update by Adagrad: the new w and v."""
-    return update("adagrad_update", w, g, lr, t, (v,), (eps, weight_decay))
-
-
-def adadelta_update(w, g, lr, t, v, u, decay=0.95, eps=1e-6, weight_decay=0.0):
-    """An update by Adadelta: the new w, v and u."""
-    return update("adadelta_update", w, g, lr, t, (v, u), (decay, eps, weight_decay))
-
-
-def rmsprop_update(w, g, lr, t, v, decay=0.9, eps=1e-8, weight_decay=0.0):
-    """An update by RMSprop: the new w and v."""
-    return update("rmsprop_update", w, g, lr, t, (v,), (decay, eps, weight_decay))
-
-
-def rmsprop_graves_update(w, g, lr, t, v, m, d, decay=0.95, momentum=0.9, eps=1e-4, weight_decay=0.0):
-    """An update by RMSpropGraves: the new w, v, m and d."""
-    return update("rmsprop_graves_update", w, g, lr, t, (v, m, d), (decay, momentum, eps, weight_decay))
-
-
-def adam_update(w, g, lr, t, m, v, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
-    """An update by Adam: the new w, m and v."""
-    return update("adam_update", w, g, lr, t, (m, v), (beta1, beta2, eps, weight_decay))
-
-
-def adamw_update(w, g, lr, t, m, v, beta1=0.9, beta2=0.999, eps=1e-8, wd=1e-4, first_lr=1e-3):
-    """An update by AdamW: the new w, m and v."""
-    return update("adamw_update", w, g, lr, t, (m, v), (beta1, beta2, eps, wd, first_lr))
-
-
-def adamax_update(w, g, lr, t, m, u, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
-    """An update by Adamax: the new w, m and u."""
-    return update("adamax_update", w, g, lr, t, (m, u), (beta1, beta2, eps, weight_decay))
-
-
-def amsgrad_update(w, g, lr, t, m, v, v_max, beta1=0.9, beta2=0.999, eps=1e-8, bias_correction=False, weight_decay=0.0):
-    """An update by AMSGRAD: the new w, m, v and v_max."""
-    return update("amsgrad_update", w, g, lr, t, (m, v, v_max), (beta1, beta2, eps, bias_correction, weight_decay))
-
-
-def adabound_update(w, g, lr, t, m, v, beta1=0.9, beta2=0.999, eps=1e-8, final_lr=0.1, gamma=0.001, first_lr=1e-3,
-                    weight_decay=0.0):
-    """An update by AdaBound: the new w, m and v."""
-    return update("adabound_update", w, g, lr, t, (m, v), (beta1, beta2, eps, final_lr, gamma, first_lr, weight_decay))
-
-
-def amsbound_update(w, g, lr, t, m, v, v_max, beta1=0.9, beta2=0.999, eps=1e-8, final_lr=0.1, gamma=0.001,
-                    bias_correction=False, first_lr=1e-3, weight_decay=0.0):
-    """An update by AMSBound: the new w, m, v and v_max."""
-    return update("amsbound_update", w, g, lr, t, (m, v, v_max),
-                  (beta1, beta2, eps, final_lr, gamma, bias_correction, first_lr, weight_decay))
-
-
-def adabelief_update(w, g, lr, t, m, v, beta1=0.9, beta2=0.999, eps=1e-8, wd=0.0, fixed_decay=False, rectify=False,
-                     weight_decay=0.0):
-    """An update by AdaBelief: the new w, m and v."""
-    return update("adabelief_update", w, g, lr, t, (m, v), (beta1, beta2, eps, wd, fixed_decay, rectify, weight_decay))
-
-
-def adabelief_max_update(w, g, lr, t, m, v, v_max, beta1=0.9, beta2=0.999, eps=1e-8, wd=0.0, fixed_decay=False,
-                         rectify=False, weight_decay=0.0):
-    """An update by AdaBelief with amsgrad: the new w, m, v and v_max."""
-    return update("adabelief_max_update", w, g, lr, t, (m, v, v_max),
-                  (beta1, beta2, eps, wd, fixed_decay, rectify, weight_decay))
-
-
-def lamb_update(w, g, lr, t, m, v, beta1=0.9, beta2=0.999, eps=1e-6, gamma_l=0.0, gamma_u=10.0, bias_correction=False,
-                wd=0.0):
-    """An update by Lamb: the new w, m and v."""
-    return update("lamb_update", w, g, lr, t, (m, v), (beta1, beta2, eps, gamma_l, gamma_u, bias_correction, wd))
-
-
-def lion_update(w, g, lr, t, m, beta1=0.9, beta2=0.99, wd=0.0):
-    """An update by Lion: the new w and m."""
-    return update("lion_update", w, g, lr, t, (m,), (beta1, beta2, wd))
+for _rule in OPERATORS.values():
+    globals()[_rule.name] = _function_of(_rule, type(_rule).__name__.removesuffix("Update"))
