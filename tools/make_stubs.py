@@ -25,7 +25,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "plan.f": "Callable[..., object]", "plan.example": "Any",
     "checkpoint.f": "Callable[..., Any]",
     "determinism_check": "Literal['metadata', 'hash']", "checkpoint.keep": "str | Sequence[str] | None",
-    "operands": "tuple[str | None, ...]", "as_call.arguments": "Mapping[str, Any]", "as_row.attributes": "Any",
+    "operands": "tuple[str | None, ...]", "as_row.attributes": "Any",
     "kept.arguments": "Mapping[str, Any]", "wanted": "Sequence[int]",
     "gradcheck.f": "Callable[..., Tensor | tuple[Tensor, ...]]", "gradcheck.inputs": "Any",
     "atol": "float", "rtol": "float", "order": "int", "persistent": "bool", "seed": "int",
@@ -79,8 +79,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
     "plan": "profile", "checkpoint": "Any", "budget.floor_bytes": "int", "budget.recomputed": "Recomputed",
-    "Operator.as_call": "tuple[Sequence[int] | None, Any]", "Operator.kept": "tuple[list[int], list[int]]",
-    **dict.fromkeys(("Operator.as_row", "LinearSolver.as_row"), "tuple[str, dict[str, Any]]"),
+    "Operator.as_row": "tuple[str, dict[str, Any]]", "Operator.kept": "tuple[list[int], list[int]]",
     **{f"Operator.{name}": "str" for name in ("operands", "outputs", "row")}, "Operator.functions": "dict[str, str]",
     "ensure_dense": "Tensor | None", "GradientSlice.to_dense": "Tensor",
     **{f"GradientSlice.{name}": "GradientSlice" for name in "deduplicate copy".split()},

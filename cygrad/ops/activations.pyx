@@ -29,11 +29,9 @@ cdef driver.Loop* LEAKY_CODED = driver.find("leaky_relu_grad_coded")
 @final
 cdef class LeakyRelu(Elementwise):
     """y = x where x > 0, else p x, p >= 0 a number        dx = g where y > 0, else p g"""
+    traits = "signs"
     number = "negative_slope"
     dx = "leaky_relu_grad g out p"
-
-    def __cinit__(self):
-        self.signs = True
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef const uint8_t* bits = saved_bits(b, OUT)
@@ -180,11 +178,8 @@ cdef object below(y):
 @final
 cdef class Glu(Operator):
     """y = a sigmoid(b), x = [a, b]        dx = [g s, g a s (1 - s)], s = sigmoid(b)        (along an axis)"""
+    traits = "promotes promotes_to_float fused differentiable"
     reads = "x"
-
-    def __cinit__(self):
-        self.name = "glu"
-        self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout

@@ -1,7 +1,5 @@
 """scaled_dot_product_attention."""
 
-cimport cython
-
 import math
 
 from cython cimport final
@@ -57,9 +55,7 @@ cdef class Attending(Attributes):
         self.is_causal, self.masked, self.scale = is_causal, masked, scale
         self.p, self.key, self.counter, self.heads_last = p, key, counter, heads_last
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """The key is the `seed` of a generator."""
         rest = Attributes.arguments(self)
         return {"seed": rest.pop("key")} | rest
@@ -177,12 +173,10 @@ cdef class Attend(Operator):
 
     Backward keeps q, k, v, the mask, y and log sum e^s of each query (a hidden output), and computes p again, block by
     block; for dv alone neither v nor y. The formula, for create_graph, makes all of p and ds."""
+    traits = "fused differentiable joint_formula"
     operands, hidden = "query key value attn_mask?", "logs"
     reads = dict.fromkeys(("query", "key", "attn_mask"), "query key value attn_mask y logs") | {
         "value": "query key attn_mask logs"}
-
-    def __cinit__(self):
-        self.fused = self.differentiable = self.joint_formula = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -317,9 +311,6 @@ cdef class ScaledDotProductAttention(Attend):
     dq = scale ds k        dk = scale ds' q        with ds = p (g v' - sum g y)"""
     row, functions = "attend", {"scaled_dot_product_attention": "query key value attn_mask?"}
 
-    def __cinit__(self):
-        self.name = "scaled_dot_product_attention"
-
 
 @final
 cdef class AttentionWithDropout(Attend):
@@ -328,10 +319,8 @@ cdef class AttentionWithDropout(Attend):
 
     Backward draws d again from the key and the counter. The rest is as without dropout. In predict mode d is 1; the
     operator is recorded because backward must detect nodes that depend on the mode."""
+    traits = "fused differentiable mode_dependent joint_formula"
     row, functions = "attend_with_dropout", {"attention_with_dropout": "query key value"}
-
-    def __cinit__(self):
-        self.name, self.mode_dependent = "attention_with_dropout", True
 
 
 cdef Array saved_first(const BackwardCall* b, int source, LocalLayout* l) noexcept nogil:

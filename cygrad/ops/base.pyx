@@ -1,10 +1,7 @@
 """Base classes of operators. Elementwise implements infer, forward, keeps and backward for operators that work element
 by element with broadcasting. View does so for operators whose output is a view of their input."""
 
-cimport cython
-
 import math
-import re
 
 from cython cimport final, no_gc
 from libc.stdint cimport uint64_t, uint8_t
@@ -92,7 +89,7 @@ cdef class Elementwise(Operator):
         integers    how bools and integers are computed: TO_FLOATS (cast to the default dtype first), None (an error),
                     or a NumPy function
 
-    and its formula. The operator's name is the class name in snake_case, and its value kernel has that name."""
+    and its formula. Its value kernel has the operator's name."""
     operands = "x"
     number = ""
     integers = TO_FLOATS
@@ -104,12 +101,10 @@ cdef class Elementwise(Operator):
             raise TypeError(f"{cls.__name__}: inputs = {described(cls.inputs)} names the operands by letters; declare "
                             f"operands = {described(' '.join(cls.inputs))}")
         self.promotes = self.fused = self.differentiable = True
-        self.name = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
         if self.name in kernel_names(): self.value = driver.find(self.name)
         names = [name.rstrip("?") for name in cls.operands.split()]
         self.n_in, self.has_number = len(names), bool(cls.number)
-        if cls.integers is TO_FLOATS: self.promotes_to_float = True
-        else: self.numpy = cls.integers
+        if cls.integers is TO_FLOATS: self.promotes_to_float, self.numpy = True, None
         self.width = cls.bits
         codes = {name: i for i, name in enumerate(names)} | {"g": G, "p": NUMBER, "out": OUT, "code": CODE}
         if cls.code: self.coder = driver.find(cls.code)
@@ -117,10 +112,8 @@ cdef class Elementwise(Operator):
             self.derivative(&self.rules[i], [*getattr(cls, "d" + name, "").split()], codes)
             self.saved_for[i] = self.rules[i].saved | (output_bit(1) if self.rules[i].coded else 0)
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
-        if not self.has_number: return Operator.as_row(self, attributes)
+    cdef tuple row_of(self, attributes):
+        if not self.has_number: return Operator.row_of(self, attributes)
         return self.row, {type(self).number: attributes.number}
 
     cdef int derivative(self, Rule* rule, list words, dict codes) except -1:
@@ -267,11 +260,7 @@ cdef class HasCode(Operator):
     """y = whether the code of each element is this one, a bool; no gradient
 
     The input is packed codes."""
-
     row = "code_is"
-
-    def __cinit__(self):
-        self.name = "has_code"
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref((<Code>c.attributes).layout)
@@ -391,9 +380,7 @@ cdef class View(Operator):
     """The base of operators whose output is a view of their input. `view_layout` computes the layout of the output.
     `grad_layout` computes that of the input's gradient, which is a view of the output's gradient. Both write to a
     LocalLayout."""
-
-    def __cinit__(self):
-        self.fused = self.differentiable = self.views = True
+    traits = "fused differentiable views"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         with gil: raise NotImplementedError("a subclass of View must implement view_layout")
@@ -423,9 +410,7 @@ cdef class View(Operator):
 cdef class Part(View):
     """The base of views in which each element of the input occurs at most once. The gradient is added to that part of
     the input's gradient, so that all parts of a tensor share one gradient array."""
-
-    def __cinit__(self):
-        self.shows_part = True
+    traits = "fused differentiable views shows_part"
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).writes = ADDING

@@ -3,8 +3,6 @@
 
 import math
 
-cimport cython
-
 from cython cimport final
 from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
@@ -51,9 +49,7 @@ cdef class Groups(Attributes):
     def __cinit__(self, double eps=0, Py_ssize_t groups=0):
         self.eps, self.groups = eps, groups
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         return {"num_groups": self.groups, "eps": self.eps}
 
 
@@ -86,10 +82,10 @@ cdef class ChannelNorm(Operator):
     then an optional bias, for each channel. Output 1 has statistics, which backward keeps."""
     operands, hidden = "x weight? bias?", "statistics"
     reads = {"x": "x weight statistics", "weight": "x statistics"}
+    traits = "promotes promotes_to_float fused differentiable"
     cdef int first          # the input that is the weight
 
     def __cinit__(self):
-        self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
         self.first = 1
 
     cdef void prepare(self, Call* c, Channels* job, char** workspace) noexcept nogil:
@@ -232,9 +228,6 @@ cdef class GroupNorm(GroupNorms):
 
     The means and the variance are those of a group of channels in one sample."""
 
-    def __cinit__(self):
-        self.name = "group_norm"
-
 
 @final
 cdef class InstanceNorm(GroupNorms):
@@ -242,9 +235,6 @@ cdef class InstanceNorm(GroupNorms):
     dx = weight rate (g - mean(g) - z mean(g z))        dbias = sum g
 
     The means and the variance are those of a channel in one sample."""
-
-    def __cinit__(self):
-        self.name = "instance_norm"
 
 
 @final
@@ -254,16 +244,12 @@ cdef class BatchNorm(ChannelNorm):
 
     The means and the variance are those of a channel in the batch. Output 1, which batch_norm uses and does not return,
     has the mean and the unbiased variance of each channel. Backward keeps it, x and, for dx, weight."""
+    traits = "promotes promotes_to_float fused differentiable mode_dependent"
     outputs, hidden = "y statistics", ""
     row, no_gradient = "batch_norm_with_statistics", "running_mean running_var"
     functions = {"batch_norm": "x running_mean? running_var? weight? bias?"}
 
-    def __cinit__(self):
-        self.name, self.mode_dependent = "batch_norm", True
-
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         """The row batch_norm has the running statistics too."""
         running = len(operands) > 3 or "running_mean" in operands
         return [0, *range(3, len(operands))] if running else range(len(operands)), None
@@ -320,9 +306,10 @@ cdef class BatchNormPredict(ChannelNorm):
     operands = "x running_mean running_var weight? bias?"
     reads = {"x": "weight statistics", "weight": "x statistics"}
     no_gradient = "running_mean running_var"
+    traits = "promotes promotes_to_float fused differentiable mode_dependent"
 
     def __cinit__(self):
-        self.name, self.mode_dependent, self.first = "batch_norm_predict", True, 3
+        self.first = 3
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout

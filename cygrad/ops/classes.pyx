@@ -1,7 +1,5 @@
 """What losses over classes share: their attributes, labels and weights, and the base class of their operators."""
 
-cimport cython
-
 from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
@@ -190,13 +188,9 @@ cdef int split(const Layout* x, int axis, Entropy* e) noexcept nogil:
 
 cdef class ClassLoss(Operator):
     """The base of losses over classes: x, labels or probabilities, and optional weights of the classes."""
+    traits = "fused differentiable"
 
-    def __cinit__(self):
-        self.fused = self.differentiable = True
-
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         """The row whose name ends with "_along" takes the axis of the classes, if it is neither 0 nor 1."""
         rows = self.row, *self.functions
         return rows[-1 if attributes.axis > 1 else 0], attributes.arguments()

@@ -119,11 +119,11 @@ cdef int compute(Conv* v, const Array* a, char* workspace, size_t nbytes) except
 cdef class Bilinear(Operator):
     """The base of the three. `place` has the role of each input and of the output."""
     operands, reads = "x weight bias?", {"x": "weight", "weight": "x"}
+    traits = "promotes fused differentiable"
     cdef Role place[3]
 
     def __cinit__(self, str name):
         self.name = name
-        self.promotes = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Slide* s = &(<Sliding>c.attributes).slide
@@ -165,18 +165,14 @@ cdef class Bilinear(Operator):
     def functions(self):
         return {self.name + "_sized": "x weight"} if self.place[2] != V else {}
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         cdef dict arguments = attributes.arguments()
         if self.place[2] == V: return self.row, arguments
         if attributes.given is None: return self.name + "_sized", arguments
         if self.place[2] == Y: return self.row, arguments | {"padding": attributes.given}
         return self.row, arguments | {"padding": attributes.low, "output_padding": attributes.given}
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         return range(len(operands)), Sliding((), (), (), (), 1, arguments.get("activation"))
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:

@@ -1,7 +1,5 @@
 """The base of elementwise losses: one value for each element, then their mean or sum, without storing the values."""
 
-cimport cython
-
 from libc.stdint cimport uint64_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
@@ -18,8 +16,6 @@ from cygrad.kernels.codes cimport packed_bytes
 from cygrad.kernels.criteria cimport G, OPERANDS, T, V, W, X, Terms
 from cygrad.kernels.driver cimport Loop
 from cygrad.ops.base cimport CODE, has_code, hide_bytes, number_array, packed
-
-import re
 
 import numpy as np
 
@@ -115,15 +111,14 @@ cdef class Criterion(Operator):
         second      of two variants, the argument of the public function that selects the second one, and its value
         numbers     what the function calls the numbers; a name ends with "?" if it is a bool, which is False for 0
 
-    and its formula. The operator's name is the class name in snake_case. All inputs have one shape; the public function
+    and its formula. All inputs have one shape; the public function
     broadcasts them. Backward keeps the inputs that the kernels of the wanted gradients read."""
     operands, numbers = "x target", ""
+    traits = "promotes promotes_to_float fused differentiable"
     variants, second = (), None
 
     def __cinit__(self):
         cls = type(self)
-        self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
-        self.name = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         for v, names in enumerate(cls.variants):
             self.value[v] = kernels.find(names[0])
             for k, name in enumerate(names[1:]): self.slopes[v][k] = kernels.find(name)
@@ -168,18 +163,14 @@ cdef class Criterion(Operator):
             if wanted >> i & 1: mask |= reads(s, self.slopes[s.variant][s.operands[i]])
         return mask
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         cls, arguments = type(self), {"reduction": attributes.reduction}
         for name, value in zip(cls.numbers.split(), attributes.numbers, strict=True):
             arguments[name.strip("?")] = value != 0 if name[-1] == "?" else value
         if cls.second: arguments[cls.second[0]] = (attributes.variant == 1) == cls.second[1]
         return self.row, arguments
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         name, value = type(self).second or ("", True)
         given = [i for i, operand in enumerate(operands) if operand is not None]
         return given, Settings("none", bool(arguments.get(name, not value)) == value, (),

@@ -1,7 +1,5 @@
 """ctc_loss: the connectionist temporal classification loss."""
 
-cimport cython
-
 from cython cimport final
 from libc.stdint cimport int64_t
 
@@ -91,13 +89,10 @@ cdef class CtcLoss(Operator):
 
     Backward keeps x and the labels. It computes the forward sums again, in a workspace of steps * (2 * longest target
     + 5) elements on each thread. The formula computes both sums step by step from operators."""
+    traits = "fused differentiable"
     row, operands, functions = "ctc_loss_packed", "log_probs packed", {
         "ctc_loss": "log_probs targets input_lengths target_lengths"}
     no_gradient, reads = "packed targets input_lengths target_lengths", "log_probs packed"
-
-    def __cinit__(self):
-        self.name = "ctc_loss"
-        self.fused = self.differentiable = True
 
     cdef int check(self, const Array* x, const Array* labels, const Options* a, bint kept) except -1 nogil:
         """Raise an error for labels or lengths that the kernels cannot use: ValueError in forward, InplaceError in
@@ -143,9 +138,7 @@ cdef class CtcLoss(Operator):
         rows.shape, rows.strides, rows.size, rows.dense, rows.offset = &k.samples, &step, k.samples, True, 0
         return reduce_rows(c, a.kind, &rows, k.loss, k.samples)
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         return range(2) if operands[1] == "packed" else None, None
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:

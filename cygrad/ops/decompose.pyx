@@ -40,9 +40,7 @@ cdef class Half(Attributes):
     def __cinit__(self, bint upper=False):
         self.upper = upper
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """cholesky() takes `upper`, and eigh() and eigvalsh() take `UPLO`."""
         return {"upper": self.upper, "UPLO": "U" if self.upper else "L"}
 
@@ -52,10 +50,8 @@ cdef class Cholesky(OfMatrices):
     """y = L with x = L L'        dx = L^-T s L^-1, s = (p + p') / 2, p = tril(L' g), its diagonal halved
 
     With `upper`, y is L'. dx is symmetric. It is computed in its own memory, over a copy of g."""
+    traits = "promotes promotes_to_float fused differentiable"
     reads = "y"
-
-    def __cinit__(self):
-        self.name, self.fused = "cholesky", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         self.describe(c, True)
@@ -118,9 +114,7 @@ cdef class Whole(Attributes):
     def __cinit__(self, bint full=False):
         self.full = full
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """qr() takes `mode`, and svd() takes `full_matrices`."""
         return {"mode": "complete" if self.full else "reduced", "full_matrices": self.full}
 
@@ -136,9 +130,6 @@ cdef class QR(OfMatrices):
     sym mirrors the lower triangle. If x has more columns than rows, the first ones are decomposed and the others are r
     = q' x. Backward saves q and r, and for such matrices x."""
     outputs = "q r"
-
-    def __cinit__(self):
-        self.name = "qr"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout

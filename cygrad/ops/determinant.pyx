@@ -53,9 +53,6 @@ cdef class Determinant(OfMatrices):
 cdef class Det(Determinant):
     """y = det x        dx = g cofactor(x), which is g y x^-T if x is not singular"""
 
-    def __cinit__(self):
-        self.name = "det"
-
     cdef object formula(self, c, int i, g):
         return expand_dims(g, (-2, -1)) * apply1(COFACTOR, c.input(0), None)
 
@@ -63,10 +60,8 @@ cdef class Det(Determinant):
 @final
 cdef class SLogDet(Determinant):
     """y = log |det x|, after the sign of det x        dx = g x^-T        (the derivative of the sign is 0)"""
+    called = "slogdet"
     outputs = "sign y"
-
-    def __cinit__(self):
-        self.name = "slogdet"
 
     cdef int results(self) noexcept nogil:
         return 2
@@ -85,9 +80,6 @@ cdef class Cofactor(OfMatrices):
     If x = u s v' is singular, y is det(u) det(v) u q v', where q has for each singular value the product of the
     others."""
     reads = "x y"
-
-    def __cinit__(self):
-        self.name = "cofactor"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout

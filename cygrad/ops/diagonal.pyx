@@ -59,9 +59,7 @@ cdef Layout* along(const Layout* x, const void* line, LocalLayout* l) noexcept n
 @final
 cdef class TakeDiagonal(Operator):
     """y = the diagonal of x, a view        dx = diag(g)"""
-
-    def __cinit__(self):
-        self.name, self.differentiable, self.views = "diagonal", True, True
+    called, traits = "diagonal", "differentiable views"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef LocalLayout l
@@ -76,14 +74,10 @@ cdef class TakeDiagonal(Operator):
 @final
 cdef class Diag(Operator):
     """y = 0, with x on its diagonal        dx = diagonal(g)"""
+    traits = "differentiable"
     functions = {"put_diagonal": "x"}
 
-    def __cinit__(self):
-        self.name, self.differentiable = "diag", True
-
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         shape, k = attributes.shape, attributes.offset
         if (attributes.axis1, attributes.axis2, len(shape)) == (0, 1, 2) and shape[0] == shape[1] >= abs(k):
             return "diag", {"k": k}

@@ -134,15 +134,11 @@ cdef Array matrices(const Array* x, const int* order, int batch, int rows, char*
 @final
 cdef class Einsum(Operator):
     """z = sum of x y over the labels not in z        dx = sum of g y        dy = sum of g x        (likewise)"""
+    traits = "promotes differentiable"
     row, operands, functions = "contract", "x y", {"einsum": "*operands"}
     reads = {"x": "y", "y": "x"}
 
-    def __cinit__(self):
-        self.name, self.promotes, self.differentiable = "einsum", True, True
-
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         """Labels of an ellipsis are no letters."""
         labels = attributes.x, attributes.y, attributes.z
         if not "".join(labels).isascii(): return "contract", {"labels": labels}
@@ -194,9 +190,7 @@ cdef class Einsum(Operator):
         x, y, z = [[numbers[a] for a in labels] for labels in (k.x, k.y, k.z)]
         np.einsum(lend(&c.x[0], NULL, False), x, lend(&c.x[1], NULL, False), y, z, out=lend(&c.y[0], NULL, True))
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         return range(2) if len(operands) == 2 else None, None
 
     cdef object formula(self, c, int i, g):

@@ -4,8 +4,6 @@ Backward keeps the inputs and outputs that the rules read."""
 
 import numpy as np
 
-cimport cython
-
 from cython cimport final
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
@@ -166,9 +164,7 @@ cdef class Pow(Elementwise):
     number, integers = "p", np.power
     dx = "pow_grad g x p"
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         return range(1), Number(arguments["p"])
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:

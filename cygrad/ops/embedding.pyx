@@ -80,11 +80,9 @@ cdef class Embedding(Operator):
     """y = w[i]        dw = 0, with dw[i] += g
 
     Saves the indices, in the smallest dtype. No gradient flows to the row padding_idx."""
+    traits = "fused differentiable"
     operands, no_gradient, sparse = "indices weight", "indices", True
     hidden = reads = "places"
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "embedding", True, True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -174,9 +172,7 @@ cdef class Bagged(Attributes):
         self.form = Form(SUM if mode == "sum" else MEAN if mode == "mean" else MAX, offsets, weighted, sparse,
                          -1 if padding_idx is None else padding_idx)
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """Which inputs there are follows from the inputs."""
         return {"mode": self.mode, "sparse": self.sparse, "padding_idx": self.padding_idx}
 
@@ -230,15 +226,11 @@ cdef class EmbeddingBag(Operator):
     The inputs are the indices, the table w, the offsets unless the indices have two dimensions, and s if it is given.
     For the mean, s is 1 / the size of the bag. A maximum has its gradient at the first of equal elements, and saves
     the row of each element instead of the indices."""
+    traits = "fused differentiable"
     operands, no_gradient = "indices weight offsets? per_sample_weights?", "indices offsets"
     functions = {"embedding_bag_weighted": "indices weight per_sample_weights"}
 
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "embedding_bag", True, True
-
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         weighted = attributes.weighted and not attributes.offsets
         return "embedding_bag_weighted" if weighted else "embedding_bag", attributes.arguments()
 
@@ -275,9 +267,7 @@ cdef class EmbeddingBag(Operator):
         if c.hidden and a.kind == MAX: s.order = c.y[1].data
         kernels.fold_bags(&s)
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         given = [i for i, name in enumerate(operands) if name is not None]
         weighted = "per_sample_weights" in operands
         return given, Bagged(arguments.get("mode", "mean"), "offsets" in operands, weighted, None, False)

@@ -38,9 +38,6 @@ cdef class CrossEntropy(ClassLoss):
     functions = {"cross_entropy_along": "x target weight?"}
     hidden, reads = "logs", "x target weight logs"
 
-    def __cinit__(self):
-        self.name = "cross_entropy"
-
     cdef int infer(self, Call* c) except -1 nogil:
         ClassLoss.infer(self, c)
         c.workspace_bytes += capacity(&c.x[0])
@@ -104,13 +101,10 @@ cdef class SoftCrossEntropy(ClassLoss):
 
     The sums are over the classes, y are the probabilities and w the weights. Backward keeps x, w, log sum e^(x - max)
     of each row (a hidden output), and for dx also y."""
+    traits = "promotes fused differentiable"
     operands, no_gradient = "x probabilities weight?", "weight"
     functions = {"soft_cross_entropy_along": "x probabilities weight?"}
     hidden, reads = "logs", {"x": "x probabilities weight logs", "probabilities": "x weight logs"}
-
-    def __cinit__(self):
-        self.name = "soft_cross_entropy"
-        self.promotes = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         ClassLoss.infer(self, c)
@@ -177,9 +171,6 @@ cdef class NllLoss(ClassLoss):
 
     Backward keeps the labels and w."""
     operands, no_gradient, reads = "x target weight?", "target weight", "target weight"
-
-    def __cinit__(self):
-        self.name = "nll_loss"
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Options a = (<LossOptions>c.attributes).options

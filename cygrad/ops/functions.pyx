@@ -243,11 +243,9 @@ cdef class GeluTanh(Elementwise):
 @final
 cdef class Relu(Elementwise):
     """y = max(x, 0)        dx = g where y > 0, else 0"""
+    traits = "signs"
     integers = staticmethod(lambda x, **into: np.maximum(x, x.dtype.type(0), **into))
     dx = "relu_gradient g out"
-
-    def __cinit__(self):
-        self.signs = True
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef const uint8_t* bits = saved_bits(b, OUT)

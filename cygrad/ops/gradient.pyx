@@ -1,7 +1,5 @@
 """Operators that return their input and change its gradient."""
 
-cimport cython
-
 from cython cimport final
 
 from cygrad.core.store cimport layout as lay
@@ -22,19 +20,15 @@ cdef class Factor(Attributes):
     def __cinit__(self, double factor):
         self.factor = factor
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         return {"s": self.factor}
 
 
 @final
 cdef class ScaleGradient(Operator):
     """y = x (a view)        dx = s g, s a number"""
+    traits = "fused differentiable views"
     alias = in_order = True
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable, self.views = "scale_gradient", True, True, True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref(c.x[0].layout)
@@ -59,11 +53,9 @@ cdef class LocallyConstant(Operator):
     """y = z (a view)        dz = g        dx = 0 for each x that z is locally constant in
 
     The inputs are z and a tensor for each x, of which only the position in the graph is used."""
+    traits = "differentiable views zero_derivative"
     operands = "z []xs"
     alias = in_order = True
-
-    def __cinit__(self):
-        self.name, self.differentiable, self.views, self.zero_derivative = "locally_constant", True, True, True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref(c.x[0].layout)

@@ -158,15 +158,11 @@ cdef class Take(Operator):
     """y = x[.., i, ..]        dx = 0, with dx[.., i, ..] += g
 
     The inputs are x and index arrays that broadcast, for adjacent dimensions. Saves the indices."""
+    traits = "fused differentiable"
     row, operands, functions = "take_at", "x *indices", {"take": "x indices"}
     no_gradient, reads = "indices", {"x": "indices"}
 
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "take", True, True
-
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         return "take" if attributes.count == 1 else "take_at", attributes.arguments()
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -213,10 +209,8 @@ cdef class AddAt(Operator):
     """y = x, with y[.., i, ..] += v        dx = g        dv = g[.., i, ..]
 
     The inputs are x, v and the index arrays of take(); v has the shape that take() would give."""
+    traits = "differentiable"
     operands, no_gradient, reads = "x v *indices", "indices", {"v": "indices"}
-
-    def __cinit__(self):
-        self.name, self.differentiable = "add_at", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         check_values("add_at", &c.x[1], taken("add_at", &c.x[0], (<Indexed>c.attributes).axis, c.n_in - 2, &c.x[2]))
@@ -254,10 +248,8 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
 
 cdef class Gathering(Operator):
     """The base of both: elements of x by an index, along an axis. Saves the index."""
+    called, traits = "gather", "fused differentiable"
     operands, no_gradient, reads = "x index", "index", {"x": "index"}
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "gather", True, True
 
     cdef int infer(self, Call* c) except -1 nogil:
         check_along("gather", &c.x[0], (<Axis>c.attributes).axis, &c.x[1])
@@ -381,10 +373,8 @@ cdef class ScatterAdd(Operator):
     """y = x, with y[index] += s along an axis        dx = g        ds = g[index] along it
 
     The inputs are x, the index and s, which has the shape of the index. Saves the index."""
+    traits = "differentiable"
     operands, no_gradient, reads = "x index src", "index", {"src": "index"}
-
-    def __cinit__(self):
-        self.name, self.differentiable = "scatter_add", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         check_along("scatter_add", &c.x[0], (<Axis>c.attributes).axis, &c.x[1])
@@ -410,9 +400,7 @@ cdef class Argwhere(Operator):
     """y = the indices where x is not zero, a row each        no gradient
 
     infer() reads values: it counts the rows, without the GIL."""
-
-    def __cinit__(self):
-        self.name, self.data_dependent_shape = "argwhere", True
+    traits = "data_dependent_shape"
 
     cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t shape[2]
@@ -452,9 +440,6 @@ cdef class Classes(Attributes):
 cdef class OneHot(Operator):
     """y = 0, with y[i, label[i]] = 1        no gradient"""
     operands = "labels"
-
-    def __cinit__(self):
-        self.name = "one_hot"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]

@@ -72,10 +72,8 @@ cdef class Parts(Attributes):
 cdef class Join(Operator):
     """The base of operators that join their inputs along an axis. The gradients are views of the output's gradient, and
     nothing is saved."""
+    traits = "promotes fused differentiable"
     operands = "[]xs"
-
-    def __cinit__(self):
-        self.promotes = self.fused = self.differentiable = True
 
     cdef Layout* part(self, const Layout* y, int i, const void* attributes, Layout* l) noexcept nogil:
         """Write the layout of the part of the output that is input i to l, and return l."""
@@ -100,9 +98,6 @@ cdef class Join(Operator):
 cdef class Concat(Join):
     """y = x, .., z joined along an axis        dx, .., dz = the parts of g"""
 
-    def __cinit__(self):
-        self.name = "concat"
-
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef const Layout* l = c.x[0].layout
@@ -123,9 +118,6 @@ cdef class Concat(Join):
 @final
 cdef class Stack(Join):
     """y = x, .., z joined along a new axis        dx, .., dz = the parts of g"""
-
-    def __cinit__(self):
-        self.name = "stack"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -166,9 +158,6 @@ cdef class Section(Attributes):
 cdef class Split(Part):
     """y = a part of x along an axis, a view        dx = 0, with that part = g"""
     row, functions = "split_part", {"split": "x"}
-
-    def __cinit__(self):
-        self.name = "split"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         section(x, (<Section>attributes).axis, (<Section>attributes).start, (<Section>attributes).count, y)
@@ -213,9 +202,7 @@ cdef class Margins(Attributes):
             memcpy(self.element, <const char*>element, len(element))
         self.widths, self.value, self.dtype = widths, value, dtype
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """The dtype is that of x. pad() takes no empty list of pairs."""
         return {"widths": self.widths or 0, "value": self.value}
 
@@ -246,9 +233,7 @@ cdef void fill(const Array* y, const char* element) noexcept nogil:
 @final
 cdef class Pad(Operator):
     """y = x with margins of a number        dx = g without its margins, a view"""
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "pad", True, True
+    traits = "fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -291,10 +276,8 @@ cdef class Diagonal(Attributes):
 
 cdef class Triangle(Operator):
     """The base of tril and triu: y = x, with zeros on one side of a diagonal."""
+    traits = "fused differentiable"
     cdef bint upper                                 # whether the upper side is cleared
-
-    def __cinit__(self):
-        self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
@@ -316,22 +299,19 @@ cdef class Triangle(Operator):
 
 
 @final
-cdef class TriL(Triangle):
+cdef class Tril(Triangle):
     """y = x, with zeros above diagonal k        dx = g, with zeros there"""
 
     def __cinit__(self):
-        self.name, self.upper = "tril", True
+        self.upper = True
 
 
 @final
-cdef class TriU(Triangle):
+cdef class Triu(Triangle):
     """y = x, with zeros below diagonal k        dx = g, with zeros there"""
 
-    def __cinit__(self):
-        self.name = "triu"
 
-
-cdef Operator CONCAT = Concat(), STACK = Stack(), SPLIT = Split(), PAD = Pad(), TRIL = TriL(), TRIU = TriU()
+cdef Operator CONCAT = Concat(), STACK = Stack(), SPLIT = Split(), PAD = Pad(), TRIL = Tril(), TRIU = Triu()
 OPERATORS = {o.name: o for o in (CONCAT, STACK, SPLIT, PAD, TRIL, TRIU)}
 
 

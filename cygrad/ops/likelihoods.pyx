@@ -1,7 +1,5 @@
 """Losses that are negative log-likelihoods of elements: divergences, Gaussian, Poisson, binary cross-entropy."""
 
-cimport cython
-
 from cython cimport final
 
 from cygrad.core.execute.run cimport apply2, apply3, apply_list
@@ -116,10 +114,8 @@ cdef class BinaryCrossEntropyWithLogits(Criterion):
     functions = {"bce_with_pos_weight": "x target pos_weight"}
     variants = (("logits", "logits_dx", "logits_dt", "logits_dw", "logits_du"),)
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
-        row, arguments = Criterion.as_row(self, attributes)
+    cdef tuple row_of(self, attributes):
+        row, arguments = Criterion.row_of(self, attributes)
         return "bce_with_pos_weight" if attributes.operands == (X, T, W) else row, arguments
 
     cdef object formula(self, c, int i, g):

@@ -94,11 +94,8 @@ cdef inline Py_ssize_t work_of(const Layout* y, Py_ssize_t inner) noexcept nogil
 @final
 cdef class MatMul(Operator):
     """z = x y        dx = g y'        dy = x' g        (over the last two dimensions, the others broadcast)"""
+    called, traits = "matmul", "promotes fused differentiable"
     operands, reads = "x y", {"x": "y", "y": "x"}
-
-    def __cinit__(self):
-        self.name = "matmul"
-        self.promotes = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -241,15 +238,10 @@ cdef class Linear(Operator):
     s = g a', where the derivative a' of the activation is computed from y (without an activation s = g)
 
     The activation is applied to the product in place."""
+    traits = "promotes fused differentiable"
     operands, reads = "x w b?", {"x": "w", "w": "x"}
 
-    def __cinit__(self):
-        self.name = "linear"
-        self.promotes = self.fused = self.differentiable = True
-
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         return range(len(operands)), Activation(arguments.get("activation"))
 
     cdef int infer(self, Call* c) except -1 nogil:

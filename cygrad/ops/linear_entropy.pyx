@@ -102,10 +102,10 @@ cdef class LinearCrossEntropy(Operator):
     again, a chunk of rows at a time. The formula builds z and d whole."""
     operands, no_gradient = "target x weight bias?", "target"
     hidden, reads = "logs", "target x weight bias logs"
+    traits = "promotes fused differentiable joint_formula"
 
     def __cinit__(self):
-        self.name, self.n_unpromoted = "linear_cross_entropy", 1
-        self.promotes = self.fused = self.differentiable = self.joint_formula = True
+        self.n_unpromoted = 1
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Options a = (<LossOptions>c.attributes).options

@@ -1,7 +1,5 @@
 """Losses of elements: mse and bce_with_logits."""
 
-cimport cython
-
 from cython cimport final
 from libc.stdint cimport uint64_t, uint8_t
 
@@ -91,11 +89,8 @@ cdef class Mse(Operator):
     """z = mean of (x - y)^2        dx = 2 g (x - y) / n        dy = -2 g (x - y) / n
 
     The operator's input is x - y, which sub computes, so that backward keeps one array and not two."""
+    traits = "promotes promotes_to_float fused differentiable"
     row, operands, reads, functions = "mean_square", "difference", "difference", {"mse": "x y"}
-
-    def __cinit__(self):
-        self.name = "mse"
-        self.promotes_to_float = self.promotes = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef int reduction = (<Reduced>c.attributes).kind
@@ -116,9 +111,7 @@ cdef class Mse(Operator):
         fold_into(&POWERS, &c.x[0], &power.array, &y.array)
         return scale(&c.y[0], &c.y[0], c.x[0].layout.size) if reduction == MEAN else 0
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         return range(1) if len(operands) == 1 else None, None
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
@@ -146,11 +139,8 @@ cdef class BceWithLogits(Operator):
 
     Backward keeps x and, for dx, t. If all targets are 0 or 1 and need no gradient, a bit for each replaces t (a hidden
     output). Keeping sigmoid(x) - t would suffice for dx, but the derivative of dx needs sigmoid(x) itself."""
+    traits = "promotes promotes_to_float fused differentiable"
     operands, reads = "x targets", {"x": "x targets", "targets": "x"}
-
-    def __cinit__(self):
-        self.name = "bce_with_logits"
-        self.promotes_to_float = self.promotes = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef int reduction = (<Reduced>c.attributes).kind

@@ -96,9 +96,6 @@ cdef void read_mask(const Array* kept, Py_ssize_t n, char* mask) noexcept nogil:
 cdef class KeptMask(Operator):
     """y = the mask whose saved copy is x; no gradient. The attributes are its shape."""
 
-    def __cinit__(self):
-        self.name = "kept_mask"
-
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense((<Shape>c.attributes).ndim, (<Shape>c.attributes).sizes)
         c.y[0].dtype = BOOL
@@ -125,10 +122,8 @@ cdef class Select(Operator):
 
     The mask covers the first dimensions of x, or all. infer() reads values: it counts the true elements, without the
     GIL."""
+    traits = "fused differentiable data_dependent_shape"
     operands, no_gradient, hidden, reads = "x mask", "mask", "chosen", "chosen"
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable, self.data_dependent_shape = "select", True, True, True
 
     cdef int infer_with_gil(self, Call* c) except -1:
         c.y[0].layout = selected("select", &c.x[0], &c.x[1])
@@ -182,10 +177,8 @@ cdef class MaskPut(Operator):
     """y = x, with y[mask] = v        dx = g, with dx[mask] = 0        dv = g[mask]
 
     v must have the shape of x[mask]. To check it, infer() counts the true elements, without the GIL."""
+    traits = "differentiable"
     operands, no_gradient, hidden, reads = "x v mask", "mask", "chosen", "chosen"
-
-    def __cinit__(self):
-        self.name, self.differentiable = "mask_put", True
 
     cdef int infer_with_gil(self, Call* c) except -1:
         cdef Py_ssize_t chosen = -1

@@ -60,9 +60,7 @@ cdef int refuse_matrix(Operator op, Py_ssize_t i, const Layout* x, what) except 
 
 cdef class OfMatrices(Operator):
     """The base of operators whose only input, x, is a batch of matrices."""
-
-    def __cinit__(self):
-        self.promotes = self.promotes_to_float = self.differentiable = True
+    traits = "promotes promotes_to_float differentiable"
 
     cdef int describe(self, Call* c, bint square) except -1 nogil:
         """Raise ValueError unless x is (..., m, n), or with `square` (..., n, n)."""

@@ -1,7 +1,5 @@
 """The maximum and minimum over any axes, and their indices."""
 
-cimport cython
-
 import numpy as np
 
 from cython cimport final
@@ -81,17 +79,19 @@ cdef class Extreme(Reduction):
 @final
 cdef class Max(Extreme):
     """y = largest x over axes        dx = g / (number of x equal to y) where x is y, else 0"""
+    integers = np.max
 
     def __cinit__(self):
-        self.name, self.kind, self.numpy = "max", &folds.MAX, np.max
+        self.kind = &folds.MAX
 
 
 @final
 cdef class Min(Extreme):
     """y = smallest x over axes        dx = g / (number of x equal to y) where x is y, else 0"""
+    integers = np.min
 
     def __cinit__(self):
-        self.name, self.kind, self.numpy = "min", &folds.MIN, np.min
+        self.kind = &folds.MIN
 
 
 # ---- argmax and argmin -----------------------------------------------------------------------------------------------
@@ -105,9 +105,7 @@ cdef class ArgExtreme(Reduction):
         self.name, self.least = name, least
         self.fused = self.differentiable = False
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         """The function takes one axis, or None for all."""
         arguments = attributes.arguments()
         return self.row, arguments | {"axis": arguments["axis"] if isinstance(arguments["axis"], int) else None}

@@ -1,7 +1,5 @@
 """Normalization of rows: layer_norm and rms_norm."""
 
-cimport cython
-
 from cython cimport final
 from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
@@ -51,9 +49,7 @@ cdef class Rows(Attributes):
     def __cinit__(self, double eps=0, int ndim=1):
         self.eps, self.ndim = eps, ndim
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """The axes, if they are more than the last."""
         return {"eps": self.eps} if self.ndim == 1 else {"eps": self.eps, "axes": tuple(range(-self.ndim, 0))}
 
@@ -63,11 +59,9 @@ cdef class RowNorm(Operator):
     row.
 
     Backward keeps x, the rate of each row (a hidden output) and, for dx, weight."""
+    traits = "promotes promotes_to_float fused differentiable"
     hidden, reads = "rates", {"x": "x weight rates", "weight": "x rates"}
     cdef bint centred
-
-    def __cinit__(self):
-        self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -184,7 +178,7 @@ cdef class LayerNorm(RowNorm):
     operands = "x weight? bias?"
 
     def __cinit__(self):
-        self.name, self.centred = "layer_norm", True
+        self.centred = True
 
 
 @final
@@ -192,9 +186,6 @@ cdef class RmsNorm(RowNorm):
     """y = z weight, z = x rate, rate = 1 / sqrt(mean(x^2) + eps)        dweight = sum g z
     dx = rate (g weight - z mean(g weight z))"""
     operands = "x weight?"
-
-    def __cinit__(self):
-        self.name = "rms_norm"
 
 
 cdef Operator LAYER_NORM = LayerNorm(), RMS_NORM = RmsNorm()

@@ -60,9 +60,7 @@ cdef void unfold_into(const void* attributes, const Array* x, const Array* y) no
 @final
 cdef class Unfold(Operator):
     """y = x[c, p stride + k dilation - padding] at (c k, p)        dx = fold(g)"""
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "unfold", True, True
+    traits = "fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[3]
@@ -90,9 +88,7 @@ cdef class Unfold(Operator):
 @final
 cdef class Fold(Operator):
     """y = sum of x over the elements of patches that lie there        dx = unfold(g)"""
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "fold", True, True
+    traits = "fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[4]

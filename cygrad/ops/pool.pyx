@@ -47,9 +47,7 @@ cdef class Pooling(Attributes):
             p.taps = min(p.taps * p.kernel[d], MAX_PLACES + 1)
         p.width = 1 if p.taps <= 256 else 2 if p.taps <= 65536 else 4
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """Those of all functions: pools, their gradients, fold and unfold. Each takes the ones that it has."""
         override = {"divisor_override": self.divisor} if self.divisor else {}
         return override | {
@@ -90,9 +88,10 @@ cdef int infer_planes(Call* c, const Py_ssize_t* size) except -1 nogil:
 
 cdef class Pools(Operator):
     """The base of all: one floating input, or one and the places of maxima."""
+    traits = "fused differentiable"
 
     def __cinit__(self, str name):
-        self.name, self.fused, self.differentiable = name, True, True
+        self.name = name
 
 
 # ---- maxima ----------------------------------------------------------------------------------------------------------
@@ -104,9 +103,7 @@ cdef class MaxPool(Pools):
     Backward keeps the place of the maximum in its window, a hidden output: a byte for windows of at most 256
     elements."""
     hidden = reads = "place"
-
-    def __cinit__(self, str name):
-        self.promotes = self.promotes_to_float = True
+    traits = "promotes promotes_to_float fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Pool* p = &(<Pooling>c.attributes).pool
@@ -196,9 +193,7 @@ cdef class PoolTake(Places):
 @final
 cdef class AvgPool(Pools):
     """y = mean of x in each window        dx = sum of g / elements of the window, over the windows that x is in"""
-
-    def __cinit__(self, str name):
-        self.promotes = self.promotes_to_float = True
+    traits = "promotes promotes_to_float fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         return infer_planes(c, (<Pooling>c.attributes).pool.out)

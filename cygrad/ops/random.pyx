@@ -33,11 +33,8 @@ cdef class Dropout(Operator):
     """y = x / (1 - p) where kept, else 0        dx = g / (1 - p) where kept, else 0
 
     Backward saves nothing: it draws the mask from the key and the counter again."""
+    traits = "promotes promotes_to_float fused differentiable mode_dependent"
     row = "dropout_with"
-
-    def __cinit__(self):
-        self.name, self.promotes, self.promotes_to_float = "dropout", True, True
-        self.fused = self.differentiable = self.mode_dependent = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
@@ -71,11 +68,8 @@ cdef class DropoutIdentity(Operator):
     """y = x (a view)        dx = g
 
     dropout in predict mode. It is recorded because backward must detect nodes that depend on the mode."""
+    traits = "fused differentiable mode_dependent views"
     alias = in_order = True
-
-    def __cinit__(self):
-        self.name = "dropout_identity"
-        self.fused = self.differentiable = self.mode_dependent = self.views = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref(c.x[0].layout)

@@ -1,7 +1,5 @@
 """Recurrent layers over whole sequences: lstm, gru and rnn."""
 
-cimport cython
-
 from cython cimport final
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
@@ -81,12 +79,10 @@ cdef class Recurrent(Operator):
     LSTM and the cells c), which are outputs because the formula needs their derivatives. For each step and hidden
     number, backward keeps 4 gates and the cell (lstm), 4 numbers (gru) or nothing (rnn), besides y, x for w_ih and the
     weights."""
+    traits = "fused differentiable joint_formula"
     operands, no_gradient, outputs = "x w_ih w_hh b_ih b_hh h0 lengths?", "lengths", "y h"
     cdef int kind
     cdef int gates_at       # the number of the output with the gates; 0: none
-
-    def __cinit__(self):
-        self.fused = self.differentiable = self.joint_formula = True
 
     cdef Recurrence sizes(self, const void* attributes, const Layout* x, int dtype, Py_ssize_t hidden) noexcept nogil:
         cdef Recurrence r
@@ -131,9 +127,7 @@ cdef class Recurrent(Operator):
         if self.gates_at and c.n_out > self.gates_at: r.gates = c.y[self.gates_at].data
         return kernels.recur(&r)
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         """A row of several layers computes their inputs."""
         if operands[W_IH] != "w_ih": return None, None
         return range(len(operands)), Direction(False, operands[-1] == "lengths")
@@ -341,7 +335,7 @@ cdef class Lstm(Recurrent):
     operands, outputs = "x w_ih w_hh b_ih b_hh h0 c0 lengths?", "y h c"
 
     def __cinit__(self):
-        self.name, self.kind, self.gates_at = "lstm", LSTM, 3
+        self.kind, self.gates_at = LSTM, 3
 
 
 @final
@@ -352,7 +346,7 @@ cdef class Gru(Recurrent):
     row, functions = "gru_layer", {"gru": "x []weights h0? lengths?"}
 
     def __cinit__(self):
-        self.name, self.kind, self.gates_at = "gru", GRU, 2
+        self.kind, self.gates_at = GRU, 2
 
 
 @final
@@ -361,7 +355,7 @@ cdef class Rnn(Recurrent):
     row, functions = "rnn_layer", {"rnn": "x []weights h0? lengths?"}
 
     def __cinit__(self):
-        self.name, self.kind = "rnn", TANH
+        self.kind = TANH
 
 
 @final
@@ -370,7 +364,7 @@ cdef class RnnRelu(Recurrent):
     row, functions = "rnn_relu_layer", {"rnn_relu": "x []weights h0? lengths?"}
 
     def __cinit__(self):
-        self.name, self.kind = "rnn_relu", RELU
+        self.kind = RELU
 
 
 cdef Operator LSTM_OP = Lstm(), GRU_OP = Gru(), RNN_OP = Rnn(), RELU_OP = RnnRelu()

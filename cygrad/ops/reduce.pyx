@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-cimport cython
-
 from cython cimport final
 from libc.math cimport NAN
 from libc.stdint cimport uint32_t
@@ -43,9 +41,7 @@ cdef class Axes(Attributes):
     def __cinit__(self, uint32_t mask=0, bint keepdims=False, *more):       # more: arguments of a subclass
         self.mask, self.keepdims = mask, keepdims
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """`axis`, an int if it is one, in place of the mask."""
         cdef tuple axes = tuple([d for d in range(32) if self.mask >> d & 1])
         rest = Attributes.arguments(self)
@@ -55,9 +51,7 @@ cdef class Axes(Attributes):
 
 cdef class Reduction(Operator):
     """The base of reductions; their attributes are Axes."""
-
-    def __cinit__(self):
-        self.fused = self.differentiable = True
+    traits = "fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -174,9 +168,7 @@ cdef Layout* repeated(const BackwardCall* b, const Layout* g) except NULL nogil:
 @final
 cdef class Sum(Reduction):
     """y = sum of x over axes        dx = g, repeated"""
-
-    def __cinit__(self):
-        self.name, self.numpy = "sum", np.sum
+    integers = np.sum
 
     cdef int forward(self, Call* c) except -1 nogil:
         return self.fold(c, &folds.SUM, NULL, &c.y[0])
@@ -194,9 +186,7 @@ cdef class Sum(Reduction):
 @final
 cdef class Mean(Reduction):
     """y = (sum of x over axes) / n        dx = g / n, repeated"""
-
-    def __cinit__(self):
-        self.name, self.promotes_to_float, self.promotes = "mean", True, True
+    traits = "promotes promotes_to_float fused differentiable"
 
     cdef int forward(self, Call* c) except -1 nogil:
         self.fold(c, &folds.SUM, NULL, &c.y[0])
@@ -269,10 +259,7 @@ cdef int check_any_elements(str name, const Layout* x, const void* axes) except 
 @final
 cdef class Prod(Reduction):
     """y = product of x over axes        dx = g times the product of the other elements"""
-    reads = "x"
-
-    def __cinit__(self):
-        self.name, self.numpy = "prod", np.prod
+    reads, integers = "x", np.prod
 
     cdef int forward(self, Call* c) except -1 nogil:
         return self.fold(c, &folds.PROD, NULL, &c.y[0])

@@ -81,10 +81,11 @@ cdef int infer_images(Operator op, Call* c, const Py_ssize_t* sizes) except -1 n
 
 cdef class Resampling(Operator):
     """A resize, or its transpose with `back`. The gradient of each is the other."""
+    traits = "fused differentiable"
     cdef bint back
 
     def __cinit__(self, bint back):
-        self.name, self.fused, self.differentiable = "interpolate_back" if back else "interpolate", True, True
+        self.name = "interpolate_back" if back else "interpolate"
         self.back = back
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -117,9 +118,7 @@ cdef class Interpolate(Resampling):
     The weights w follow from the sizes, so nothing is kept."""
     functions = {"interpolate_scaled": "x"}
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         """The scale is an argument unless it follows from the sizes."""
         cdef Resizing a = attributes
         arguments = {"size": a.out, "scale": a.scale, "mode": a.mode, "align_corners": a.align_corners}

@@ -7,8 +7,6 @@ here. Names and formulas follow nnabla. No rule has a gradient.
 
 `weight_decay` adds weight_decay w to g, as in PyTorch. `wd` is the decay of a rule that has its own."""
 
-cimport cython
-
 from cython cimport final
 from libc.math cimport pow as power
 from libc.math cimport sqrt
@@ -67,9 +65,7 @@ cdef class Rule(Operator):
     def outputs(self):
         return " ".join(("w", *self.states))
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         return self.row, dict(zip(self.settings, attributes.values, strict=True))
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:

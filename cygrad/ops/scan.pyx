@@ -1,7 +1,5 @@
 """Cumulative sums, products, maxima and minima along an axis."""
 
-cimport cython
-
 import numpy as np
 
 from cython cimport final
@@ -37,15 +35,10 @@ cdef class Scan(Attributes):
 @final
 cdef class Cumsum(Operator):
     """y_k = sum of x_i, i up to k        dx_k = sum of g_i, i from k on"""
-    functions = {"cumsum_reversed": "x"}
+    functions, integers = {"cumsum_reversed": "x"}, np.cumsum
+    traits = "fused differentiable"
 
-    def __cinit__(self):
-        self.name, self.numpy = "cumsum", np.cumsum
-        self.fused = self.differentiable = True
-
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         return "cumsum_reversed" if attributes.reverse else "cumsum", attributes.arguments()
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -137,11 +130,8 @@ cdef class Cumprod(Operator):
     """y_k = product of x_i, i up to k        dx_k = (product of x_i, i < k) s_k, s_k = g_k + x_k+1 s_k+1
 
     Nothing is divided, so the gradient is exact for zeros too. It takes two passes and keeps x alone."""
-    reads = "x"
-
-    def __cinit__(self):
-        self.name, self.numpy = "cumprod", np.cumprod
-        self.fused = self.differentiable = True
+    reads, integers = "x", np.cumprod
+    traits = "fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
@@ -191,10 +181,8 @@ cdef class Recurrence(Operator):
 
     In reverse y_k = x_k + a_k+1 y_k+1, which is the transposed matrix, with da_k = dx_k-1 y_k. The first a is not used.
     The gradient of cumprod is made of it."""
+    traits = "differentiable"
     operands, reads = "x a", {"x": "a", "a": "a y"}
-
-    def __cinit__(self):
-        self.name, self.differentiable = "recurrence", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)

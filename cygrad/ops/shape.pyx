@@ -59,10 +59,8 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
 @final
 cdef class Reshape(Operator):
     """y = x in another shape (a view if the strides allow it, else a copy)        dx = g in the shape of x"""
+    traits = "fused differentiable views"
     in_order = may_copy = True
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable, self.views = "reshape", True, True, True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Py_ssize_t* shape = (<Shape>c.attributes).sizes
@@ -136,16 +134,10 @@ cdef class Reorder(View):
 cdef class Transpose(Reorder):
     """y = x with its axes reversed or in another order        dx = g with the axes in the order of x"""
 
-    def __cinit__(self):
-        self.name = "transpose"
-
 
 @final
 cdef class Permute(Reorder):
     """y = x with its axes in another order        dx = g with the axes in the order of x"""
-
-    def __cinit__(self):
-        self.name = "permute"
 
 
 # ---- dimensions of size 1 --------------------------------------------------------------------------------------------
@@ -158,9 +150,7 @@ cdef class Dimensions(Attributes):
     def __cinit__(self, uint32_t mask):
         self.mask = mask
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """`axis`, an int if it is one, in place of the mask."""
         cdef tuple axes = tuple([d for d in range(32) if self.mask >> d & 1])
         return {"axis": axes[0] if len(axes) == 1 else axes}
@@ -197,9 +187,6 @@ cdef class Squeeze(View):
     """y = x without dimensions of size 1        dx = g with them"""
     in_order = True
 
-    def __cinit__(self):
-        self.name = "squeeze"
-
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         without(x, (<Dimensions>attributes).mask, y)
 
@@ -214,9 +201,6 @@ cdef class Squeeze(View):
 cdef class ExpandDims(View):
     """y = x with new dimensions of size 1        dx = g without them"""
     in_order = True
-
-    def __cinit__(self):
-        self.name = "expand_dims"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         return with_ones(x, (<Dimensions>attributes).mask, y)
@@ -233,9 +217,6 @@ cdef class ExpandDims(View):
 @final
 cdef class BroadcastTo(View):
     """y = x broadcast to a shape, a view        dx = g summed over the repeated dimensions"""
-
-    def __cinit__(self):
-        self.name = "broadcast_to"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         cdef const Py_ssize_t* shape = (<Shape>attributes).sizes
@@ -276,9 +257,6 @@ cdef int refuse_repeat(const Layout* x, int ndim, const Py_ssize_t* shape) excep
 cdef class Flip(View):
     """y = x reversed along some axes        dx = g reversed along them"""
 
-    def __cinit__(self):
-        self.name = "flip"
-
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         cdef uint32_t mask = (<Dimensions>attributes).mask
         cdef int d
@@ -302,9 +280,7 @@ cdef class Flip(View):
 @final
 cdef class Copy(Operator):
     """y = x, copied to new memory        dx = g"""
-
-    def __cinit__(self):
-        self.name, self.fused, self.differentiable = "copy", True, True
+    traits = "fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
@@ -347,10 +323,8 @@ find_casts()
 @final
 cdef class Cast(Operator):
     """y = x in another dtype        dx = g in the dtype of x"""
+    traits = "differentiable"
     row = "astype"
-
-    def __cinit__(self):
-        self.name, self.differentiable = "cast", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)

@@ -80,9 +80,7 @@ cdef class Slices(Attributes):
             n += 1
         self.index, self.n_in, self.n_out = index, d, n
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """The index in Python's form: ints, slices, and None for new dimensions."""
         cdef list out = []
         for entry in self.index:
@@ -110,9 +108,7 @@ cdef Layout* sliced(const Layout* x, const void* slices, Layout* y) noexcept nog
 @final
 cdef class GetItem(Part):
     """y = x[index], a view        dx = 0, with dx[index] = g"""
-
-    def __cinit__(self):
-        self.name = "getitem"
+    called = "getitem"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         sliced(x, attributes, y)
@@ -142,9 +138,7 @@ cdef class Region(Shape):
             raise IndexError(f"put_slice: the index is for {slices.n_in} dimensions, but the shape has {self.ndim}")
         self.slices = slices
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """The index has the form of the entries of Slices."""
         return {"shape": self.shape, "index": self.slices.index}
 
@@ -152,9 +146,7 @@ cdef class Region(Shape):
 @final
 cdef class PutSlice(Operator):
     """y = 0, with y[index] = x        dx = g[index]"""
-
-    def __cinit__(self):
-        self.name, self.differentiable = "put_slice", True
+    traits = "differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense((<Region>c.attributes).ndim, (<Region>c.attributes).sizes)
@@ -171,10 +163,8 @@ cdef class PutSlice(Operator):
 @final
 cdef class Assign(Operator):
     """y = x, with y[index] = v (in place)        dx = g, with dx[index] = 0        dv = g[index]"""
+    traits = "differentiable"
     operands = "x v"
-
-    def __cinit__(self):
-        self.name, self.differentiable = "assign", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
@@ -206,9 +196,7 @@ cdef class ArrayIndex(Attributes):
         self.slices, self.order, self.axis = slices, order, axis
         for d in range(n): self.axes[d] = d if order is None else order[d]
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """The three fields as one tuple, which is how put() takes them."""
         return {"attributes": (self.slices.index, self.order, self.axis)}
 
@@ -232,10 +220,8 @@ cdef class Put(Operator):
 
     The inputs are x, v and the index arrays, stacked along a first dimension. If an index is repeated, the last value
     is written, and only it receives a gradient. Saves the indices."""
+    traits = "differentiable"
     operands, no_gradient, reads = "x v indices", "indices", "indices"
-
-    def __cinit__(self):
-        self.name, self.differentiable = "put", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)

@@ -31,12 +31,10 @@ cdef Loop* EXP_DERIVATIVE = driver.find("exp_derivative")
 cdef class ByRows(Operator):
     """The base of both: `value` computes rows from rows, `gradient` from the rows of g and the output. The attributes
     are an Axis."""
+    traits = "promotes promotes_to_float fused differentiable"
     reads = "y"
     cdef RowLoop* value
     cdef RowLoop* gradient
-
-    def __cinit__(self):
-        self.promotes = self.promotes_to_float = self.fused = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)
@@ -78,7 +76,7 @@ cdef class LogSoftmax(ByRows):
     """y = x - log sum e^x        dx = g - e^y sum g        (along an axis)"""
 
     def __cinit__(self):
-        self.name, self.value, self.gradient = "log_softmax", &kernels.LOG_SOFTMAX, &kernels.LOG_SOFTMAX_GRAD
+        self.value, self.gradient = &kernels.LOG_SOFTMAX, &kernels.LOG_SOFTMAX_GRAD
 
     cdef object formula(self, c, int i, g):
         return g - exp(c.output(0)) * sum(g, c.attributes.axis, True)
@@ -89,7 +87,7 @@ cdef class Softmax(ByRows):
     """y = e^x / sum e^x        dx = y (g - sum g y)        (along an axis)"""
 
     def __cinit__(self):
-        self.name, self.value, self.gradient = "softmax", &kernels.SOFTMAX, &kernels.SOFTMAX_GRAD
+        self.value, self.gradient = &kernels.SOFTMAX, &kernels.SOFTMAX_GRAD
 
     cdef object formula(self, c, int i, g):
         y = c.output(0)
@@ -101,10 +99,8 @@ cdef class Softmax(ByRows):
 @final
 cdef class LogSumExp(Reduction):
     """y = log sum e^x        dx = g e^(x - y)"""
+    called, traits = "logsumexp", "promotes promotes_to_float fused differentiable"
     reads = "x y"
-
-    def __cinit__(self):
-        self.name, self.promotes, self.promotes_to_float = "logsumexp", True, True
 
     cdef int infer(self, Call* c) except -1 nogil:
         Reduction.infer(self, c)

@@ -50,9 +50,7 @@ cdef class System(Attributes):
     def __cinit__(self, bint transposed=False, bint upper=False, bint left=True, bint unit=False):
         self.transposed, self.upper, self.left, self.unit = transposed, upper, left, unit
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """Which row it is shows whether the matrix is transposed."""
         return {"upper": self.upper, "left": self.left, "unitriangular": self.unit}
 
@@ -79,14 +77,10 @@ cdef Array spread(const Array* x, const Layout* y, LocalLayout* l) noexcept nogi
 cdef class LinearSolver(Operator):
     """The base of solve and solve_triangular. Inputs: matrices x (..., n, n) and right sides b, whose leading
     dimensions broadcast."""
+    traits = "promotes promotes_to_float differentiable joint_formula"
     operands, reads = "x b", {"x": "x y", "b": "x"}
 
-    def __cinit__(self):
-        self.promotes = self.promotes_to_float = self.differentiable = self.joint_formula = True
-
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         return self.name + "_transposed" * attributes.transposed, attributes.arguments()
 
     cdef size_t room(self, const Call* c) noexcept nogil:
@@ -155,9 +149,6 @@ cdef class Solve(LinearSolver):
     Backward keeps x and, for dx, y."""
     functions = {"solve_transposed": "x b"}
 
-    def __cinit__(self):
-        self.name = "solve"
-
     cdef size_t room(self, const Call* c) noexcept nogil:
         return lapack.factor_room(c.x[0].dtype, c.x[0].layout.shape[c.x[0].layout.ndim - 1])
 
@@ -178,9 +169,6 @@ cdef class SolveTriangular(LinearSolver):
 
     Backward keeps x and, for dx, y."""
     functions = {"solve_triangular_transposed": "x b"}
-
-    def __cinit__(self):
-        self.name = "solve_triangular"
 
     cdef size_t room(self, const Call* c) noexcept nogil:
         cdef const Layout* x = c.x[0].layout
@@ -206,9 +194,6 @@ cdef class SolveTriangular(LinearSolver):
 cdef class Inv(OfMatrices):
     """y = x^-1        dx = -y' g y'"""
     reads = "y"
-
-    def __cinit__(self):
-        self.name = "inv"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -245,9 +230,7 @@ cdef class Cutoff(Attributes):
     def __cinit__(self, double rcond=0):
         self.rcond = rcond
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def arguments(self):
+    cdef dict keywords(self):
         """pinv() takes `rtol`, and lstsq() takes `rcond`."""
         cutoff = self.rcond if self.rcond == self.rcond else None
         return {"rtol": cutoff, "rcond": cutoff}
@@ -266,9 +249,6 @@ cdef class PInv(OfMatrices):
 
     Backward keeps x and y. The derivative is that at constant rank."""
     reads = "x y"
-
-    def __cinit__(self):
-        self.name = "pinv"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -305,12 +285,9 @@ cdef class LstSq(Operator):
 
     x^+ is the pseudo-inverse. Backward keeps x, b and y, and computes x^+ again. The derivative is that at constant
     rank. Outputs: y, the rank and the singular values, of which only y has a gradient."""
+    called, traits = "lstsq", "promotes promotes_to_float differentiable joint_formula"
     row, operands, functions, outputs = "lstsq_parts", "x b", {"lstsq": "x b"}, "y rank s"
     reads = {"x": "x b y", "b": "x"}
-
-    def __cinit__(self):
-        self.name = "lstsq"
-        self.promotes = self.promotes_to_float = self.differentiable = self.joint_formula = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout

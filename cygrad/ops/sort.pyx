@@ -1,8 +1,6 @@
 """sort, argsort, topk and searchsorted. NumPy sorts values in place; kernels compute indices. The order is stable, and
 nan counts as the largest value."""
 
-cimport cython
-
 
 from cython cimport final
 from libc.stdint cimport int64_t
@@ -99,10 +97,8 @@ cdef class Sort(Operator):
 
     Backward keeps the sorted indices, in the smallest dtype that fits. They are a hidden output, computed only if a
     gradient is wanted: NumPy sorts values alone much faster."""
+    traits = "differentiable"
     hidden = reads = "places"
-
-    def __cinit__(self):
-        self.name, self.differentiable = "sort", True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef int axis = (<Order>c.attributes).axis, size = itemsize(c.x[0].dtype)
@@ -141,9 +137,7 @@ cdef class Sort(Operator):
 @final
 cdef class ArgSort(Operator):
     """y = the indices that sort x along an axis        no gradient"""
-
-    def __cinit__(self):
-        self.name = "argsort"
+    called = "argsort"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef int axis = (<Order>c.attributes).axis
@@ -167,10 +161,8 @@ cdef class TopK(Operator):
     """i = the indices of the k largest (smallest) elements along an axis, in order        no gradient
 
     topk() gathers the values with these indices; their gradient is that of gather."""
+    called = "topk"
     row, functions, selects = "topk_places", {"topk": "x"}, True
-
-    def __cinit__(self):
-        self.name = "topk"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -197,9 +189,7 @@ cdef class SearchSorted(Operator):
     def __cinit__(self, bint right):
         self.name, self.right, self.promotes = "searchsorted", right, True
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
+    cdef tuple row_of(self, attributes):
         return self.row, {"side": "right" if self.right else "left"}
 
     cdef int infer(self, Call* c) except -1 nogil:

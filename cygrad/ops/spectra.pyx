@@ -50,11 +50,8 @@ cdef class SpectralGaps(Operator):
     """y = 1 / (w[j] - w[i]) at [i, j], 0 for i = j        dw = the sums of g y^2 over j less those over i
 
     With `singular`, the squares of w are subtracted, and dw is multiplied by 2 w. Equal values raise LinAlgError."""
+    traits = "promotes promotes_to_float differentiable"
     operands = "w"
-
-    def __cinit__(self):
-        self.name = "spectral_gaps"
-        self.promotes = self.promotes_to_float = self.differentiable = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -83,9 +80,7 @@ cdef class SpectralGaps(Operator):
         raise LinAlgError(f"{'svd' if a.singular else 'eigh'}: {what} of x{where} are equal{also} to rounding error, "
                           f"so their vectors have no derivative; {'svdvals' if a.singular else 'eigvalsh'} has one")
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         return range(1), Spectrum(arguments.get("singular", False))
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
@@ -105,9 +100,6 @@ cdef class SVD(OfMatrices):
     skew(a) is a - a', and gaps[i, j] is s[j]^2 - s[i]^2. If x is not square, the parts of du and dv outside of the
     spans of u and v follow, divided by s. Backward saves u, s and vh."""
     outputs = reads = "u s vh"
-
-    def __cinit__(self):
-        self.name = "svd"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -166,9 +158,6 @@ cdef class SVDVals(OfMatrices):
     """s = the singular values of x        dx = u diag(g) vh, u and vh of the svd of x, which backward computes"""
     reads = "x"
 
-    def __cinit__(self):
-        self.name = "svdvals"
-
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t m, n
@@ -198,10 +187,8 @@ cdef class EigH(OfMatrices):
     """x = v diag(w) v'        dx = v (dw + skew(v' dv) / (2 gaps)) v', gaps[i, j] = w[j] - w[i]
 
     skew(a) is a - a'. dx is symmetric. Backward saves w and v."""
+    called = "eigh"
     outputs = reads = "w v"
-
-    def __cinit__(self):
-        self.name = "eigh"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -231,10 +218,8 @@ cdef class EigH(OfMatrices):
 @final
 cdef class EigValsH(OfMatrices):
     """w = the eigenvalues of x        dx = v diag(g) v', v of the eigh of x, which backward computes"""
+    called = "eigvalsh"
     reads = "x"
-
-    def __cinit__(self):
-        self.name = "eigvalsh"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout

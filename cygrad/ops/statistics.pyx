@@ -2,8 +2,6 @@
 
 import math
 
-cimport cython
-
 from cython cimport final
 from libc.math cimport isinf
 from libc.stdint cimport uint32_t, uint64_t
@@ -58,9 +56,7 @@ cdef class Corrected(Axes):
 
 cdef class Spreading(Reduction):
     """The base of variance and standard deviation, in two passes: the mean, then the squared differences from it."""
-
-    def __cinit__(self):
-        self.promotes_to_float = self.promotes = True
+    traits = "promotes promotes_to_float fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         Reduction.infer(self, c)
@@ -138,9 +134,6 @@ cdef class Var(Spreading):
     """y = sum of (x - mean)^2 / (n - correction)        dx = 2 g (x - mean) / (n - correction)"""
     reads = "x"
 
-    def __cinit__(self):
-        self.name = "var"
-
     cdef int factor(self, BackwardCall* b, Array* g) except -1 nogil:
         return binary(MUL_LOOP, &b.g[0], 2, g)
 
@@ -155,9 +148,6 @@ cdef class Std(Spreading):
 
     dx is 0 where y is 0."""
     reads = "x y"
-
-    def __cinit__(self):
-        self.name = "std"
 
     cdef int forward(self, Call* c) except -1 nogil:
         Spreading.forward(self, c)
@@ -188,9 +178,7 @@ cdef class Norm(Reduction):
     """y = (sum of |x|^p)^(1/p)        dx = g sign(x) |x|^(p-1) / y^(p-1), 0 where y is 0
 
     For p = inf (-inf), y is the largest (smallest) |x|, and equal ones share g; for p = 0, the number of nonzeros."""
-
-    def __cinit__(self):
-        self.name, self.promotes_to_float, self.promotes = "norm", True, True
+    traits = "promotes promotes_to_float fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
         if isinf((<Ordered>c.attributes).ord): check_any_elements("norm", c.x[0].layout, c.attributes)
@@ -204,9 +192,7 @@ cdef class Norm(Reduction):
         self.fold(c, &folds.POWERS, &power, &c.y[0])
         return 0 if p == 0 or p == 1 else binary(POW_LOOP, &c.y[0], 1 / p, &c.y[0])
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    cdef tuple call_of(self, operands, arguments):
         return range(1), Ordered(0, False, arguments.get("ord", 2))
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:

@@ -42,10 +42,8 @@ cdef bint covers_all(Window window, tuple shape) except -1:
 @final
 cdef class AsView(Operator):
     """y = x[window], a view        dx = 0, with dx[window] = g (summed over repeated elements)"""
+    traits = "differentiable views"
     may_copy = True
-
-    def __cinit__(self):
-        self.name, self.differentiable, self.views = "as_view", True, True
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -76,10 +74,8 @@ cdef class AsView(Operator):
 @final
 cdef class PutView(Operator):
     """y = x, with y[window] = v        dx = g, with dx[window] = 0        dv = g[window]"""
+    traits = "promotes differentiable"
     operands = "x v"
-
-    def __cinit__(self):
-        self.name, self.differentiable, self.promotes = "put_view", True, True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.dense_like(c.x[0].layout)

@@ -1,2 +1,2 @@
 cdef class Attributes:
-    pass
+    cdef dict keywords(self)

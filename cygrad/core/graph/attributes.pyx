@@ -7,8 +7,8 @@ function of the operator checks the values. If every call of an operator makes s
 long as making the object.
 
 The public function makes equal attributes again from `arguments()`, in which a net stores an operation. Where the
-fields of a class are not arguments of the function, it overrides `arguments`, with binding(False), which checks the
-type of self. Where the operator decides what they are, or in which row, it overrides Operator.as_row."""
+fields of a class are not arguments of the function, it overrides `keywords`. Where the operator decides what they are,
+or in which row, it overrides Operator.row_of."""
 
 cimport cython
 
@@ -50,6 +50,9 @@ cdef class Attributes:
     def arguments(self):
         """A dict of keyword arguments with which the public function makes equal attributes from the same inputs. What
         the function does not take, such as fields that it derives from the inputs, may be in it."""
+        return self.keywords()
+
+    cdef dict keywords(self):
         return self.fields()
 
     def __repr__(self):

@@ -118,6 +118,8 @@ cdef class Operator:
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil
     cdef object formula(self, c, int i, g)
+    cdef tuple row_of(self, attributes)
+    cdef tuple call_of(self, operands, arguments)
 
 
 cdef inline uint64_t input_bit(int i) noexcept nogil:

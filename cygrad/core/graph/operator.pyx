@@ -7,6 +7,8 @@ from libc.string cimport memset
 
 from cygrad.kernels.array cimport Layout
 
+import re
+
 SIGNS_ALONE = <uint64_t>1 << 63
 EVERY_INPUT = (<uint64_t>1 << (REST + 1)) - 1
 
@@ -14,6 +16,9 @@ EVERY_INPUT = (<uint64_t>1 << (REST + 1)) - 1
 cdef class Operator:
     """The base of all operators; operator.pxd has the contract. Beside its methods, a class declares
 
+        called          the name of the operator, if it is not that of the class in snake_case
+        traits          the flags of operator.pxd that it sets: "fused differentiable"
+        integers        the NumPy function that computes bools and integers
         operands        the names of the inputs, in order: "x weight? bias?". "?": may be missing; "*": all that remain,
                         one by one; "[]": these as one list
         no_gradient     those that never have a gradient: integers, masks, lengths, weights of classes, running
@@ -24,7 +29,7 @@ cdef class Operator:
                         operands differ, a dict of these by operand: {"x": "y", "y": "x"}
         row             the name of its row in the table, if it is not that of the operator
         functions       further rows whose functions run it, and their operands. Such a function may run other operators
-                        too, or the attributes may decide which row it is (as_row)
+                        too, or the attributes may decide which row it is (row_of)
         selects         whether these functions gather values at the places that it computes: they have a gradient,
                         although it has none
         sparse          whether with the argument `sparse` the gradient is a GradientSlice
@@ -33,11 +38,20 @@ cdef class Operator:
         may_copy        and whether it gives a copy instead if they are not in row-major order
 
     The table, nets, their files and the operator page read this."""
-    no_gradient = hidden = reads = ""
+    called = traits = no_gradient = hidden = reads = ""
+    integers = None
     selects = sparse = alias = in_order = may_copy = False
 
     def __cinit__(self):
-        reads = type(self).reads
+        cls = type(self)
+        reads, traits = cls.reads, cls.traits.split()
+        self.name = cls.called or re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        self.promotes, self.promotes_to_float = "promotes" in traits, "promotes_to_float" in traits
+        self.fused, self.differentiable = "fused" in traits, "differentiable" in traits
+        self.mode_dependent, self.joint_formula = "mode_dependent" in traits, "joint_formula" in traits
+        self.views, self.shows_part = "views" in traits, "shows_part" in traits
+        self.data_dependent_shape, self.signs = "data_dependent_shape" in traits, "signs" in traits
+        self.zero_derivative, self.numpy = "zero_derivative" in traits, cls.integers
         if not reads: return
         names = self.operands.split()
         bits = {name: output_bit(k) for k, name in enumerate(f"{self.outputs} {self.hidden}".split())}
@@ -102,16 +116,17 @@ cdef class Operator:
         c.attributes, c.shape(i)."""
         raise RuntimeError(f"{self.name} has no gradient")
 
-    @cython.binding(False)
-    @cython.embedsignature.format("clinic")
-    def as_row(self, attributes):
-        """(row, arguments): the row whose function executes the operator with these attributes, and the arguments of
-        the function. It can be given more arguments than it has."""
+    cdef tuple row_of(self, attributes):
         return self.row, {} if attributes is None else attributes.arguments()
 
     @cython.binding(False)
     @cython.embedsignature.format("clinic")
-    def as_call(self, operands, arguments):
+    def as_row(self, attributes):
+        """(row, arguments): the row whose function executes the operator with these attributes, and the arguments of
+        the function. It can be given more arguments than it has. An operator overrides row_of."""
+        return self.row_of(attributes)
+
+    cdef tuple call_of(self, operands, arguments):
         """(places, attributes): how the function of a row of the table executes the operator, as far as keeps() reads
         it. `operands` are the row's names of the operands, None for one that is absent, and `arguments` the other
         arguments. `places` are the operands that are the inputs; None if the inputs are computed from them. An operator
@@ -122,11 +137,11 @@ cdef class Operator:
     @cython.embedsignature.format("clinic")
     def kept(self, operands, arguments, wanted):
         """(operands, outputs): the numbers of those that a call keeps for the gradients of the operands `wanted`, with
-        hidden outputs. The call is one of as_call(). Its shapes and values are not known: where they decide, the
+        hidden outputs. The call is one of call_of(). Its shapes and values are not known: where they decide, the
         operands are kept and not what replaces them."""
         cdef Call c
         cdef uint64_t mask = 0
-        places, attributes = self.as_call(operands, arguments)
+        places, attributes = self.call_of(operands, arguments)
         if places is None: return [i for i, name in enumerate(operands) if name is not None], []
         memset(&c, 0, sizeof(Call))
         c.n_in, c.n_out, c.attributes = <int>len(places), 1, <void*>attributes
