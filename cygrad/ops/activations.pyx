@@ -1,7 +1,6 @@
 """Activations besides those of ops/functions.pyx. The module is loaded at the first use of one of them. See
 ops/elementwise.pyx for how an operator is written. Integers are cast to the default dtype first."""
 
-from cython cimport final
 from libc.stdint cimport uint8_t
 
 from cygrad.core.store cimport layout as lay
@@ -26,7 +25,6 @@ cdef driver.Loop* LEAKY_CODED = driver.find("leaky_relu_grad_coded")
 
 # ---- with a kink -----------------------------------------------------------------------------------------------------
 
-@final
 cdef class LeakyRelu(Elementwise):
     """y = x where x > 0, else p x, p >= 0 a number        dx = g where y > 0, else p g"""
     traits = "signs"
@@ -46,7 +44,6 @@ cdef class LeakyRelu(Elementwise):
         return c.locally_constant(where(c.output(0).detach() <= 0, g * c.attributes.number, g))
 
 
-@final
 cdef class Prelu(Elementwise):
     """y = x where x > 0, else w x        dx = g where x > 0, else w g        dw = 0 where x > 0, else g x
 
@@ -60,7 +57,6 @@ cdef class Prelu(Elementwise):
         return c.locally_constant(where(x > 0, g, g * c.input(1)) if i == 0 else where(x > 0, 0, g * x))
 
 
-@final
 cdef class Threshold(Elementwise):
     """y = x where x > threshold, else value, numbers        dx = g where x > threshold, else 0"""
     operands = "x threshold value"
@@ -71,7 +67,6 @@ cdef class Threshold(Elementwise):
         return c.locally_constant(where(self.where_code(c, 1), g, 0))
 
 
-@final
 cdef class Hardtanh(Elementwise):
     """y = min(max(x, min_val), max_val), numbers        dx = g where min_val < x < max_val, else 0"""
     operands = "x min_val? max_val?"
@@ -82,7 +77,6 @@ cdef class Hardtanh(Elementwise):
         return c.locally_constant(where(self.where_code(c, 1), g, 0))
 
 
-@final
 cdef class Hardsigmoid(Elementwise):
     """y = min(max(x + 3, 0), 6) / 6        dx = g / 6 where -3 < x < 3, else 0"""
     code = "hardsigmoid_code"
@@ -92,7 +86,6 @@ cdef class Hardsigmoid(Elementwise):
         return c.locally_constant(where(self.where_code(c, 1), g / 6, 0))
 
 
-@final
 cdef class Hardswish(Elementwise):
     """y = x min(max(x + 3, 0), 6) / 6        dx = 0 where x <= -3, g where x >= 3, else g (x / 3 + 1/2)"""
     dx = "hardswish_grad g x"
@@ -104,7 +97,6 @@ cdef class Hardswish(Elementwise):
 
 # ---- smooth ----------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Elu(Elementwise):
     """y = x where x > 0, else p (e^x - 1), p >= 0 a number        dx = g where y > 0, else g (y + p)"""
     number = "alpha"
@@ -115,7 +107,6 @@ cdef class Elu(Elementwise):
         return g * where(y > 0, 1, below(y) + c.attributes.number)
 
 
-@final
 cdef class Selu(Elementwise):
     """y = s x where x > 0, else s a (e^x - 1)        dx = s g where y > 0, else g (y + s a)
 
@@ -127,7 +118,6 @@ cdef class Selu(Elementwise):
         return g * where(y > 0, SCALE, below(y) + SCALE_ALPHA)
 
 
-@final
 cdef class Celu(Elementwise):
     """y = x where x > 0, else p (e^(x / p) - 1), p a number        dx = g where y > 0, else g (1 + y / p)"""
     number = "alpha"
@@ -138,7 +128,6 @@ cdef class Celu(Elementwise):
         return g * where(y > 0, 1, 1 + below(y) / c.attributes.number)
 
 
-@final
 cdef class Softsign(Elementwise):
     """y = x / (1 + |x|)        dx = g (1 - |y|)^2"""
     dx = "softsign_grad g out"
@@ -147,7 +136,6 @@ cdef class Softsign(Elementwise):
         return g * square(1 - abs(c.output(0)))
 
 
-@final
 cdef class Logsigmoid(Elementwise):
     """y = -log(1 + e^-x)        dx = g (1 - e^y)"""
     dx = "logsigmoid_grad g out"
@@ -156,7 +144,6 @@ cdef class Logsigmoid(Elementwise):
         return -g * expm1(c.output(0))
 
 
-@final
 cdef class Mish(Elementwise):
     """y = x t, t = tanh(log(1 + e^x))        dx = g (t + x s (1 - t^2)), s = sigmoid(x)"""
     dx = "mish_grad g x"
@@ -175,7 +162,6 @@ cdef object below(y):
 
 # ---- glu -------------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Glu(Operator):
     """y = a sigmoid(b), x = [a, b]        dx = [g s, g a s (1 - s)], s = sigmoid(b)        (along an axis)"""
     traits = "promotes promotes_to_float fused differentiable"

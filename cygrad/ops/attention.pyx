@@ -2,7 +2,6 @@
 
 import math
 
-from cython cimport final
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
@@ -57,7 +56,7 @@ cdef class Attending(Attributes):
 
     cdef dict keywords(self):
         """The key is the `seed` of a generator."""
-        rest = Attributes.arguments(self)
+        rest = Attributes.keywords(self)
         return {"seed": rest.pop("key")} | rest
 
 
@@ -305,14 +304,12 @@ cdef class Attend(Operator):
         return dq, dk, dv, sum_to(reshape(ds, (*shape[:-1], k.shape[-2])), c.shape(3)) if c.wants(3) else None
 
 
-@final
 cdef class ScaledDotProductAttention(Attend):
     """y = p v, p = softmax(s), s = scale q k' + mask        dv = p' g        dmask = ds, summed
     dq = scale ds k        dk = scale ds' q        with ds = p (g v' - sum g y)"""
     row, functions = "attend", {"scaled_dot_product_attention": "query key value attn_mask?"}
 
 
-@final
 cdef class AttentionWithDropout(Attend):
     """y = d p v, p = softmax(scale q k' + mask), d = 0 or 1 / (1 - dropout)        dv = (d p)' g
     dq = scale ds k        dk = scale ds' q        with ds = p (d (g v') - sum g y)

@@ -3,7 +3,7 @@ by element with broadcasting. View does so for operators whose output is a view 
 
 import math
 
-from cython cimport final, no_gc
+from cython cimport no_gc
 from libc.stdint cimport uint64_t, uint8_t
 from libc.string cimport memset
 
@@ -205,9 +205,6 @@ cdef class Elementwise(Operator):
                 if rule.coded: s.saved |= bit_of_source(self.code_source(b))
                 s.donated_gradients, s.like = 1, b.y
 
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
-        return lay.incref(g)
-
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Array a[MAX_OPERANDS]
         cdef Layout seen[4]
@@ -255,7 +252,6 @@ cdef class Code(Attributes):
         if self.layout != NULL: lay.decref(self.layout)
 
 
-@final
 cdef class HasCode(Operator):
     """y = whether the code of each element is this one, a bool; no gradient
 
@@ -394,9 +390,6 @@ cdef class View(Operator):
         c.y[0].layout = lay.counted(&l.layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-
-    cdef int forward(self, Call* c) except -1 nogil:
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True

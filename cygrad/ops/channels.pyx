@@ -3,7 +3,6 @@
 
 import math
 
-from cython cimport final
 from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
@@ -221,7 +220,6 @@ cdef object by_channel(x):
     return reshape(x, (x.shape[0], x.shape[1], math.prod(x.shape[2:])))
 
 
-@final
 cdef class GroupNorm(GroupNorms):
     """y = z weight + bias, z = (x - mean) rate, rate = 1 / sqrt(var + eps)        dweight = sum g z
     dx = rate (g weight - mean(g weight) - z mean(g weight z))        dbias = sum g
@@ -229,7 +227,6 @@ cdef class GroupNorm(GroupNorms):
     The means and the variance are those of a group of channels in one sample."""
 
 
-@final
 cdef class InstanceNorm(GroupNorms):
     """y = z weight + bias, z = (x - mean) rate, rate = 1 / sqrt(var + eps)        dweight = sum g z
     dx = weight rate (g - mean(g) - z mean(g z))        dbias = sum g
@@ -237,7 +234,6 @@ cdef class InstanceNorm(GroupNorms):
     The means and the variance are those of a channel in one sample."""
 
 
-@final
 cdef class BatchNorm(ChannelNorm):
     """y = z weight + bias, z = (x - mean) rate, rate = 1 / sqrt(var + eps)        dweight = sum g z
     dx = weight rate (g - mean(g) - z mean(g z))        dbias = sum g
@@ -296,7 +292,6 @@ cdef class BatchNorm(ChannelNorm):
         return reshape(rate * (g - mean(g, (0, 2), True) - z * mean(g * z, (0, 2), True)), c.shape(0))
 
 
-@final
 cdef class BatchNormPredict(ChannelNorm):
     """y = z weight + bias, z = (x - running_mean) rate, rate = 1 / sqrt(running_var + eps)        dweight = sum g z
     dx = g weight rate        dbias = sum g

@@ -3,7 +3,6 @@ written."""
 
 import numpy as np
 
-from cython cimport final
 from libc.stdint cimport uint64_t
 
 from cygrad.core.backward.formula cimport Context
@@ -21,55 +20,46 @@ from cygrad.core.dtypes import DTYPES
 
 # ---- comparisons -----------------------------------------------------------------------------------------------------
 
-@final
 cdef class Less(Truth):
     """z = x < y, a bool; no gradient"""
     operands, integers = "x y", np.less
 
 
-@final
 cdef class LessEqual(Truth):
     """z = x <= y, a bool; no gradient"""
     operands, integers = "x y", np.less_equal
 
 
-@final
 cdef class Equal(Truth):
     """z = x == y, a bool; no gradient"""
     operands, integers = "x y", np.equal
 
 
-@final
 cdef class NotEqual(Truth):
     """z = x != y, a bool; no gradient"""
     operands, integers = "x y", np.not_equal
 
 
-@final
 cdef class Greater(Truth):
     """z = x > y, a bool; no gradient"""
     operands, integers = "x y", np.greater
 
 
-@final
 cdef class GreaterEqual(Truth):
     """z = x >= y, a bool; no gradient"""
     operands, integers = "x y", np.greater_equal
 
 
-@final
 cdef class Isnan(Truth):
     """y = whether x is nan, a bool; no gradient"""
     integers = np.isnan
 
 
-@final
 cdef class Isinf(Truth):
     """y = whether x is inf or -inf, a bool; no gradient"""
     integers = np.isinf
 
 
-@final
 cdef class Isfinite(Truth):
     """y = whether x is neither nan nor infinite, a bool; no gradient"""
     integers = np.isfinite
@@ -77,25 +67,21 @@ cdef class Isfinite(Truth):
 
 # ---- logic -----------------------------------------------------------------------------------------------------------
 
-@final
 cdef class LogicalAnd(Truth):
     """z = x and y, a bool; no gradient"""
     operands, integers = "x y", np.logical_and
 
 
-@final
 cdef class LogicalOr(Truth):
     """z = x or y, a bool; no gradient"""
     operands, integers = "x y", np.logical_or
 
 
-@final
 cdef class LogicalXor(Truth):
     """z = x xor y, a bool; no gradient"""
     operands, integers = "x y", np.logical_xor
 
 
-@final
 cdef class LogicalNot(Truth):
     """y = not x, a bool; no gradient"""
     integers = np.logical_not
@@ -119,25 +105,21 @@ cdef class Bitwise(Elementwise):
         with gil: return by_numpy(self, c)
 
 
-@final
 cdef class BitwiseAnd(Bitwise):
     """z = x & y, bit by bit; no gradient"""
     operands, integers = "x y", np.bitwise_and
 
 
-@final
 cdef class BitwiseOr(Bitwise):
     """z = x | y, bit by bit; no gradient"""
     operands, integers = "x y", np.bitwise_or
 
 
-@final
 cdef class BitwiseXor(Bitwise):
     """z = x ^ y, bit by bit; no gradient"""
     operands, integers = "x y", np.bitwise_xor
 
 
-@final
 cdef class BitwiseNot(Bitwise):
     """y = ~x, bit by bit; no gradient"""
     integers = np.bitwise_not
@@ -145,7 +127,6 @@ cdef class BitwiseNot(Bitwise):
 
 # ---- selection -------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Maximum(Elementwise):
     """z = x where x > y, else y        dx = g where x > y, g / 2 where equal, else 0        dy = g - dx"""
     operands, integers = "x y", np.maximum
@@ -157,7 +138,6 @@ cdef class Maximum(Elementwise):
         return c.locally_constant(where(self.where_code(c, 2 - i), 0, where(self.where_code(c, 3), 0.5 * g, g)))
 
 
-@final
 cdef class Minimum(Elementwise):
     """z = x where x < y, else y        dx = g where x < y, g / 2 where equal, else 0        dy = g - dx"""
     operands, integers = "x y", np.minimum
@@ -169,7 +149,6 @@ cdef class Minimum(Elementwise):
         return c.locally_constant(where(self.where_code(c, 2 - i), 0, where(self.where_code(c, 3), 0.5 * g, g)))
 
 
-@final
 cdef class Clip(Elementwise):
     """y = min(max(x, a), b)        dx = g if a <= x <= b        da = g if x < a < b        db = g if b < max(x, a)
 
@@ -199,7 +178,6 @@ cdef inline bint lone(uint64_t wanted) noexcept nogil:
     return wanted & (wanted - 1) == 0
 
 
-@final
 cdef class Where(Elementwise):
     """z = x where c, else y        dx = g where c, else 0        dy = 0 where c, else g
 

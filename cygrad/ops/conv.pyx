@@ -5,7 +5,6 @@ So there are three operators, which compute Y, X or V, and the gradients of each
 
 cimport cython
 
-from cython cimport final
 from libc.stdint cimport uint32_t, uint64_t
 
 from cygrad.core.store cimport layout as lay
@@ -254,7 +253,6 @@ cdef int sum_of_channels(const Array* g, const Array* db) except -1 nogil:
     return sum_to(g, &y)
 
 
-@final
 cdef class Convolution(Bilinear):
     """y = a(sum of x[p stride + k dilation - padding] w[k] + b)        dx = s convolved transposed with w
     dw = sum of s[p] x[p stride + k dilation - padding]        db = sum of s
@@ -268,7 +266,6 @@ cdef class Convolution(Bilinear):
         self.place[0], self.place[1], self.place[2] = X, V, Y
 
 
-@final
 cdef class TransposedConvolution(Bilinear):
     """y = a(z + b), where z[p stride + k dilation - padding] is the sum of x[p] w[k]        dx = s convolved with w
     dw = sum of x[p] s[p stride + k dilation - padding]        db = sum of s
@@ -280,7 +277,6 @@ cdef class TransposedConvolution(Bilinear):
         self.place[0], self.place[1], self.place[2] = Y, V, X
 
 
-@final
 cdef class WeightGradient(Bilinear):
     """w = sum of y[p] x[p stride + k dilation - padding]        dx = y convolved transposed with g
     dy = x convolved with g

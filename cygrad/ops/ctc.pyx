@@ -1,6 +1,5 @@
 """ctc_loss: the connectionist temporal classification loss."""
 
-from cython cimport final
 from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
@@ -83,7 +82,6 @@ cdef inline void divide(real* y, double n) noexcept nogil:
     y[0] /= <real>n
 
 
-@final
 cdef class CtcLoss(Operator):
     """y = mean of -log sum over alignments of product e^x        dx = -g (probability of the symbol at the step)
 

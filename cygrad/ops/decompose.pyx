@@ -9,7 +9,6 @@ cimport cython
 
 from collections import namedtuple
 
-from cython cimport final
 from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
@@ -45,7 +44,6 @@ cdef class Half(Attributes):
         return {"upper": self.upper, "UPLO": "U" if self.upper else "L"}
 
 
-@final
 cdef class Cholesky(OfMatrices):
     """y = L with x = L L'        dx = L^-T s L^-1, s = (p + p') / 2, p = tril(L' g), its diagonal halved
 
@@ -123,7 +121,6 @@ cdef int refuse_derivative(const Layout* x, str message) except -1 with gil:
     raise ValueError(message.format(lay.shape_tuple(x)))
 
 
-@final
 cdef class QR(OfMatrices):
     """x = q r, q orthogonal, r upper triangular        dx = (dq + q sym(r dr' - dq' q)) r^-T
 

@@ -8,8 +8,6 @@ from collections import namedtuple
 
 from numpy.linalg import LinAlgError
 
-from cython cimport final
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor
@@ -49,7 +47,6 @@ cdef class Determinant(OfMatrices):
         return self.compute(lapack.determinant, &t, c)
 
 
-@final
 cdef class Det(Determinant):
     """y = det x        dx = g cofactor(x), which is g y x^-T if x is not singular"""
 
@@ -57,7 +54,6 @@ cdef class Det(Determinant):
         return expand_dims(g, (-2, -1)) * apply1(COFACTOR, c.input(0), None)
 
 
-@final
 cdef class SLogDet(Determinant):
     """y = log |det x|, after the sign of det x        dx = g x^-T        (the derivative of the sign is 0)"""
     called = "slogdet"
@@ -73,7 +69,6 @@ cdef class SLogDet(Determinant):
         return expand_dims(dy, (-2, -1)) * matrix_transpose(inv(x))
 
 
-@final
 cdef class Cofactor(OfMatrices):
     """y = the cofactors of x: det(x) x^-T, also if x is singular        dx = sum(g y) x^-T - y g' x^-T
 

@@ -4,7 +4,6 @@ cimport cython
 
 import math
 
-from cython cimport final
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
@@ -56,7 +55,6 @@ cdef Layout* along(const Layout* x, const void* line, LocalLayout* l) noexcept n
     return lay.finish(y)
 
 
-@final
 cdef class TakeDiagonal(Operator):
     """y = the diagonal of x, a view        dx = diag(g)"""
     called, traits = "diagonal", "differentiable views"
@@ -71,7 +69,6 @@ cdef class TakeDiagonal(Operator):
         return apply1(DIAG, g, c.attributes)
 
 
-@final
 cdef class Diag(Operator):
     """y = 0, with x on its diagonal        dx = diagonal(g)"""
     traits = "differentiable"

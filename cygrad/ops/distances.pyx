@@ -1,6 +1,5 @@
 """Losses and similarities of two tensors: absolute errors, cosines, distances."""
 
-from cython cimport final
 from libc.math cimport isinf, isnan
 
 from cygrad.core.execute.composed cimport check_broadcast
@@ -23,7 +22,6 @@ from cygrad.ops.rearrange import broadcast_arrays
 
 # ---- absolute errors -------------------------------------------------------------------------------------------------
 
-@final
 cdef class L1Loss(Signed):
     """y = mean of |x - t|        dx = g sign(x - t) / n        dt = -dx
 
@@ -31,7 +29,6 @@ cdef class L1Loss(Signed):
     variants, sign = (("l1",),), "l1_sign"
 
 
-@final
 cdef class SmoothL1Loss(Criterion):
     """y = mean of (d^2 / (2 beta) where |d| < beta, else |d| - beta / 2), d = x - t        dt = -dx
             dx = g clip(d / beta, -1, 1) / n"""
@@ -43,7 +40,6 @@ cdef class SmoothL1Loss(Criterion):
         return over_elements(c, g, d.shape) * clip(d / c.attributes.numbers[0], -1, 1)
 
 
-@final
 cdef class HuberLoss(Criterion):
     """y = mean of (d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2)), d = x - t        dt = -dx
             dx = g clip(d, -delta, delta) / n"""

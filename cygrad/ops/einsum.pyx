@@ -12,8 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from cython cimport final
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.attributes cimport Attributes
@@ -131,7 +129,6 @@ cdef Array matrices(const Array* x, const int* order, int batch, int rows, char*
     return y
 
 
-@final
 cdef class Einsum(Operator):
     """z = sum of x y over the labels not in z        dx = sum of g y        dy = sum of g x        (likewise)"""
     traits = "promotes differentiable"

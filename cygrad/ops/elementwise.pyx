@@ -4,7 +4,6 @@ Backward keeps the inputs and outputs that the rules read."""
 
 import numpy as np
 
-from cython cimport final
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
@@ -21,7 +20,6 @@ from cygrad.ops.compare import logical_and, logical_not, logical_or, where
 
 # ---- arithmetic ------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Add(Elementwise):
     """z = x + y        dx = g        dy = g"""
     operands, integers = "x y", np.add
@@ -32,7 +30,6 @@ cdef class Add(Elementwise):
         return g
 
 
-@final
 cdef class Sub(Elementwise):
     """z = x - y        dx = g        dy = -g"""
     operands, integers = "x y", np.subtract
@@ -43,7 +40,6 @@ cdef class Sub(Elementwise):
         return g if i == 0 else -g
 
 
-@final
 cdef class Mul(Elementwise):
     """z = x y        dx = g y        dy = g x"""
     operands, integers = "x y", np.multiply
@@ -54,7 +50,6 @@ cdef class Mul(Elementwise):
         return g * c.input(1 - i)
 
 
-@final
 cdef class Div(Elementwise):
     """z = x / y        dx = g / y        dy = -g z / y"""
     operands = "x y"
@@ -72,7 +67,6 @@ cdef class Division(Elementwise):
         with np.errstate(all="ignore"): return Elementwise.forward_with_gil(self, c)
 
 
-@final
 cdef class FloorDivide(Division):
     """z = the largest integer <= x / y        dx = 0        dy = 0"""
     operands, integers = "x y", np.floor_divide
@@ -83,7 +77,6 @@ cdef class FloorDivide(Division):
         return where(False, g, 0)
 
 
-@final
 cdef class Remainder(Division):
     """z = x - y floor(x / y)        dx = g        dy = -g floor(x / y)"""
     operands, integers = "x y", np.remainder
@@ -94,7 +87,6 @@ cdef class Remainder(Division):
         return g if i == 0 else -g * floor_divide(c.input(0), c.input(1))
 
 
-@final
 cdef class Neg(Elementwise):
     """y = -x        dx = -g"""
     integers = np.negative
@@ -104,7 +96,6 @@ cdef class Neg(Elementwise):
         return -g
 
 
-@final
 cdef class Abs(Elementwise):
     """y = |x|        dx = g where x > 0, -g where x < 0, else 0"""
     integers = np.abs
@@ -115,7 +106,6 @@ cdef class Abs(Elementwise):
         return c.locally_constant(where(self.where_code(c, 1), g, where(self.where_code(c, 2), -g, 0)))
 
 
-@final
 cdef class Sign(Elementwise):
     """y = 1 where x > 0, -1 where x < 0, else x        dx = 0"""
     integers = np.sign
@@ -134,29 +124,24 @@ cdef class Rounding(Elementwise):
         return where(False, g, 0)
 
 
-@final
 cdef class Floor(Rounding):
     """y = the largest integer <= x        dx = 0"""
 
 
-@final
 cdef class Ceil(Rounding):
     """y = the smallest integer >= x        dx = 0"""
 
 
-@final
 cdef class Trunc(Rounding):
     """y = x without its fractional part        dx = 0"""
 
 
-@final
 cdef class Round(Rounding):
     """y = the integer nearest to x, the even one of two        dx = 0"""
 
 
 # ---- powers ----------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Pow(Elementwise):
     """y = x^p, p a number        dx = g p x^(p - 1)
 
@@ -188,7 +173,6 @@ cdef class Pow(Elementwise):
         return g * (pow(c.input(0), p - 1) * p) if p else where(False, g, 0)
 
 
-@final
 cdef class Power(Elementwise):
     """z = x^y        dx = g y x^(y - 1), 0 where y is 0        dy = g z log x, 0 where x is 0 and y >= 0"""
     operands, integers = "x y", np.power
@@ -206,7 +190,6 @@ cdef class Power(Elementwise):
         return where(flat, 0, g * (z * where(flat, 1, x).log()))
 
 
-@final
 cdef class Square(Elementwise):
     """y = x^2        dx = 2 g x"""
     integers = np.square
@@ -216,7 +199,6 @@ cdef class Square(Elementwise):
         return g * (2 * c.input(0))
 
 
-@final
 cdef class Sqrt(Elementwise):
     """y = sqrt x        dx = g / (2 y)"""
     dx = "sqrt_grad g out"
@@ -225,7 +207,6 @@ cdef class Sqrt(Elementwise):
         return g / (2 * c.output(0))
 
 
-@final
 cdef class Rsqrt(Elementwise):
     """y = 1 / sqrt x        dx = -g y^3 / 2"""
     dx = "rsqrt_grad g out"
@@ -234,7 +215,6 @@ cdef class Rsqrt(Elementwise):
         return g * (-0.5 * pow(c.output(0), 3))
 
 
-@final
 cdef class Reciprocal(Elementwise):
     """y = 1 / x        dx = -g y^2"""
     dx = "reciprocal_grad g out"

@@ -8,7 +8,6 @@ cimport cython
 
 import operator
 
-from cython cimport final
 from libc.stdint cimport int64_t, uint64_t
 
 from cygrad.core.store cimport layout as lay
@@ -75,7 +74,6 @@ cdef class Lookup(Attributes):
         self.padding = -1 if padding_idx is None else padding_idx
 
 
-@final
 cdef class Embedding(Operator):
     """y = w[i]        dw = 0, with dw[i] += g
 
@@ -219,7 +217,6 @@ cdef int check_offsets(const Array* offsets, Py_ssize_t n, bint kept) except -1 
         with gil: raise ValueError(f"embedding_bag: there are {n} indices but no offsets; the first bag begins at 0")
 
 
-@final
 cdef class EmbeddingBag(Operator):
     """y = the sum of s w[i] over each bag        dw = 0, with dw[i] += s g        ds = g . w[i]
 

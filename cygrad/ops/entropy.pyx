@@ -2,7 +2,6 @@
 
 The classes are along axis 1 of x, or along axis 0 if x has one dimension. A row is one place of the other axes."""
 
-from cython cimport final
 from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
@@ -28,7 +27,6 @@ from cygrad.ops.softmax import log_softmax, softmax
 
 # ---- cross_entropy with labels ---------------------------------------------------------------------------------------
 
-@final
 cdef class CrossEntropy(ClassLoss):
     """y = mean of w[label] (log sum e^x - x[label])        dx = g w[label] (softmax(x) - onehot(label)) / sum w[label]
 
@@ -94,7 +92,6 @@ cdef class CrossEntropy(ClassLoss):
 
 # ---- cross_entropy with probabilities --------------------------------------------------------------------------------
 
-@final
 cdef class SoftCrossEntropy(ClassLoss):
     """z = mean of sum t (log sum e^x - x), t = w ((1 - s) y + s / classes)
     dx = g (softmax(x) sum t - t) / rows        dy = g (1 - s) w (log sum e^x - x) / rows
@@ -165,7 +162,6 @@ cdef class SoftCrossEntropy(ClassLoss):
 
 # ---- nll_loss --------------------------------------------------------------------------------------------------------
 
-@final
 cdef class NllLoss(ClassLoss):
     """y = mean of -w[label] x[label]        dx = -g w[label] onehot(label) / sum of w[label]
 

@@ -3,7 +3,6 @@ is written. Integers are cast to the default dtype first, except by relu."""
 
 import numpy as np
 
-from cython cimport final
 from libc.stdint cimport uint8_t
 
 from cygrad.core.graph.operator cimport BackwardCall, Operator, saved_bits
@@ -26,7 +25,6 @@ cdef double CUBIC = 0.044715
 
 # ---- exponentials and logarithms -------------------------------------------------------------------------------------
 
-@final
 cdef class Exp(Elementwise):
     """y = e^x        dx = g y"""
     dx = "mul g out"
@@ -35,7 +33,6 @@ cdef class Exp(Elementwise):
         return g * c.output(0)
 
 
-@final
 cdef class Expm1(Elementwise):
     """y = e^x - 1        dx = g (y + 1)"""
     dx = "expm1_grad g out"
@@ -44,7 +41,6 @@ cdef class Expm1(Elementwise):
         return g * (c.output(0) + 1)
 
 
-@final
 cdef class Log(Elementwise):
     """y = log x        dx = g / x"""
     dx = "div g x"
@@ -53,7 +49,6 @@ cdef class Log(Elementwise):
         return g / c.input(0)
 
 
-@final
 cdef class Log1p(Elementwise):
     """y = log(1 + x)        dx = g / (1 + x)"""
     dx = "log1p_grad g x"
@@ -64,7 +59,6 @@ cdef class Log1p(Elementwise):
 
 # ---- trigonometry ----------------------------------------------------------------------------------------------------
 
-@final
 cdef class Sin(Elementwise):
     """y = sin x        dx = g cos x"""
     dx = "sin_grad g x"
@@ -73,7 +67,6 @@ cdef class Sin(Elementwise):
         return g * cos(c.input(0))
 
 
-@final
 cdef class Cos(Elementwise):
     """y = cos x        dx = -g sin x"""
     dx = "cos_grad g x"
@@ -82,7 +75,6 @@ cdef class Cos(Elementwise):
         return -g * sin(c.input(0))
 
 
-@final
 cdef class Tan(Elementwise):
     """y = tan x        dx = g (1 + y^2)"""
     dx = "tan_grad g out"
@@ -91,7 +83,6 @@ cdef class Tan(Elementwise):
         return g * (1 + square(c.output(0)))
 
 
-@final
 cdef class Asin(Elementwise):
     """y = asin x        dx = g / sqrt(1 - x^2)"""
     dx = "asin_grad g x"
@@ -100,7 +91,6 @@ cdef class Asin(Elementwise):
         return g * rsqrt(1 - square(c.input(0)))
 
 
-@final
 cdef class Acos(Elementwise):
     """y = acos x        dx = -g / sqrt(1 - x^2)"""
     dx = "acos_grad g x"
@@ -109,7 +99,6 @@ cdef class Acos(Elementwise):
         return -g * rsqrt(1 - square(c.input(0)))
 
 
-@final
 cdef class Atan(Elementwise):
     """y = atan x        dx = g / (1 + x^2)"""
     dx = "atan_grad g x"
@@ -120,7 +109,6 @@ cdef class Atan(Elementwise):
 
 # ---- hyperbolic functions --------------------------------------------------------------------------------------------
 
-@final
 cdef class Sinh(Elementwise):
     """y = sinh x        dx = g cosh x"""
     dx = "sinh_grad g x"
@@ -129,7 +117,6 @@ cdef class Sinh(Elementwise):
         return g * cosh(c.input(0))
 
 
-@final
 cdef class Cosh(Elementwise):
     """y = cosh x        dx = g sinh x"""
     dx = "cosh_grad g x"
@@ -138,7 +125,6 @@ cdef class Cosh(Elementwise):
         return g * sinh(c.input(0))
 
 
-@final
 cdef class Tanh(Elementwise):
     """y = tanh x        dx = g (1 - y^2)"""
     dx = "tanh_grad g out"
@@ -147,7 +133,6 @@ cdef class Tanh(Elementwise):
         return g * (1 - square(c.output(0)))
 
 
-@final
 cdef class Asinh(Elementwise):
     """y = asinh x        dx = g / sqrt(x^2 + 1)"""
     dx = "asinh_grad g x"
@@ -156,7 +141,6 @@ cdef class Asinh(Elementwise):
         return g * rsqrt(square(c.input(0)) + 1)
 
 
-@final
 cdef class Acosh(Elementwise):
     """y = acosh x        dx = g / sqrt(x^2 - 1)"""
     dx = "acosh_grad g x"
@@ -165,7 +149,6 @@ cdef class Acosh(Elementwise):
         return g * rsqrt(square(c.input(0)) - 1)
 
 
-@final
 cdef class Atanh(Elementwise):
     """y = atanh x        dx = g / (1 - x^2)"""
     dx = "atanh_grad g x"
@@ -176,7 +159,6 @@ cdef class Atanh(Elementwise):
 
 # ---- erf and activations ---------------------------------------------------------------------------------------------
 
-@final
 cdef class Erf(Elementwise):
     """y = 2 / sqrt(pi) (integral of e^(-t^2) from 0 to x)        dx = g 2 / sqrt(pi) e^(-x^2)"""
     dx = "erf_grad g x"
@@ -185,7 +167,6 @@ cdef class Erf(Elementwise):
         return g * (TWO_ROOT_PI * exp(-square(c.input(0))))
 
 
-@final
 cdef class Sigmoid(Elementwise):
     """y = 1 / (1 + e^-x)        dx = g y (1 - y)"""
     dx = "sigmoid_grad g out"
@@ -195,7 +176,6 @@ cdef class Sigmoid(Elementwise):
         return g * (y * (1 - y))
 
 
-@final
 cdef class Softplus(Elementwise):
     """y = log(1 + e^(p x)) / p, p a number        dx = g (1 - e^(-p y))"""
     number = "beta"
@@ -205,7 +185,6 @@ cdef class Softplus(Elementwise):
         return -g * expm1(c.output(0) * -c.attributes.number)
 
 
-@final
 cdef class Silu(Elementwise):
     """y = x s, s = sigmoid(x)        dx = g s (1 + x (1 - s))"""
     dx = "silu_grad g x"
@@ -216,7 +195,6 @@ cdef class Silu(Elementwise):
         return g * (s * (1 + x * (1 - s)))
 
 
-@final
 cdef class Gelu(Elementwise):
     """y = x P, P = (1 + erf(x / sqrt 2)) / 2        dx = g (P + x e^(-x^2 / 2) / sqrt(2 pi))"""
     dx = "gelu_grad g x"
@@ -226,7 +204,6 @@ cdef class Gelu(Elementwise):
         return g * (0.5 * (1 + erf(x * ROOT_HALF)) + x * (ROOT_2_PI * exp(-0.5 * square(x))))
 
 
-@final
 cdef class GeluTanh(Elementwise):
     """y = x (1 + t) / 2, t = tanh u        dx = g ((1 + t) + x (1 - t^2) u') / 2
 
@@ -240,7 +217,6 @@ cdef class GeluTanh(Elementwise):
         return g * (0.5 * (1 + t) + 0.5 * x * ((1 - square(t)) * (ROOT_TWO_PI * (1 + 3 * CUBIC * x2))))
 
 
-@final
 cdef class Relu(Elementwise):
     """y = max(x, 0)        dx = g where y > 0, else 0"""
     traits = "signs"
@@ -260,7 +236,6 @@ cdef class Relu(Elementwise):
         return c.locally_constant(relu_gradient(g, c.output(0).detach()))
 
 
-@final
 cdef class ReluGradient(Elementwise):
     """z = g where y > 0, else 0        dg = dz where y > 0, else 0        dy = 0"""
     operands, integers = "g y", None

@@ -1,7 +1,5 @@
 """Operators that return their input and change its gradient."""
 
-from cython cimport final
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
@@ -24,7 +22,6 @@ cdef class Factor(Attributes):
         return {"s": self.factor}
 
 
-@final
 cdef class ScaleGradient(Operator):
     """y = x (a view)        dx = s g, s a number"""
     traits = "fused differentiable views"
@@ -34,9 +31,6 @@ cdef class ScaleGradient(Operator):
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-
-    cdef int forward(self, Call* c) except -1 nogil:
-        return 0
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).donated_gradients = 1
@@ -48,7 +42,6 @@ cdef class ScaleGradient(Operator):
         return g * c.attributes.factor
 
 
-@final
 cdef class LocallyConstant(Operator):
     """y = z (a view)        dz = g        dx = 0 for each x that z is locally constant in
 
@@ -61,9 +54,6 @@ cdef class LocallyConstant(Operator):
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-
-    cdef int forward(self, Call* c) except -1 nogil:
-        return 0
 
     cdef object formula(self, c, int i, g):
         return g if i == 0 else None                # None means zeros (zero_derivative)

@@ -8,7 +8,6 @@ cimport cython
 
 import numpy as np
 
-from cython cimport final
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -153,7 +152,6 @@ cdef int refuse_dimensions(str name, int ndim) except -1 with gil:
     raise ValueError(f"{name}: a tensor has at most {MAX_NDIM} dimensions, but this index would give {ndim}")
 
 
-@final
 cdef class Take(Operator):
     """y = x[.., i, ..]        dx = 0, with dx[.., i, ..] += g
 
@@ -174,9 +172,6 @@ cdef class Take(Operator):
         cdef int axis = (<Indexed>c.attributes).axis
         kernel.aim(&p, &c.x[0], &c.y[0], axis, c.n_in - 1, &c.x[1])
         if not kernel.take(&p): refuse_indices("", &p, &c.x[0], axis, c.n_in - 1, &c.x[1])
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        if b.want[0]: add_stage(b, 1)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
@@ -204,7 +199,6 @@ cdef int refuse_values(str name, const Array* v, Layout* wanted) except -1 with 
     raise ValueError(f"{name}: v has shape {lay.shape_tuple(v.layout)}, but the index selects {shape}")
 
 
-@final
 cdef class AddAt(Operator):
     """y = x, with y[.., i, ..] += v        dx = g        dv = g[.., i, ..]
 
@@ -262,9 +256,6 @@ cdef class Gathering(Operator):
         kernel.aim_along(&p, &c.x[0], &c.y[0], axis, &c.x[1])
         if not kernel.take(&p): refuse_indices("gather: ", &p, &c.x[0], axis, 1, &c.x[1])
 
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        if b.want[0]: add_stage(b, 1)
-
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef kernel.Places p
         cdef Array index = saved(b, 1)
@@ -276,14 +267,12 @@ cdef class Gathering(Operator):
         return scatter_add(zero_like(g, c.shape(0)), c.attributes.axis, c.input(1), g) if i == 0 else None
 
 
-@final
 cdef class Gather(Gathering):
     """y = x[index] along an axis        dx = 0, with dx[index] += g along it
 
     y[i, j, k] = x[i, index[i, j, k], k] for axis 1 of three."""
 
 
-@final
 cdef class GatherRanked(Gathering):
     """The same with an index from the order of x, so that the derivative depends on x, but is locally constant.
 
@@ -368,7 +357,6 @@ cdef object wide_places(Context c):
     return astype(c.output(1).detach(), DTYPES[INT64])
 
 
-@final
 cdef class ScatterAdd(Operator):
     """y = x, with y[index] += s along an axis        dx = g        ds = g[index] along it
 
@@ -395,16 +383,15 @@ cdef class ScatterAdd(Operator):
 
 # ---- argwhere --------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Argwhere(Operator):
     """y = the indices where x is not zero, a row each        no gradient
 
     infer() reads values: it counts the rows, without the GIL."""
     traits = "data_dependent_shape"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[2]
-        with nogil: shape[0] = choose.count_nonzero(&c.x[0])
+        shape[0] = choose.count_nonzero(&c.x[0])
         shape[1] = c.x[0].layout.ndim
         c.y[0].layout = lay.dense(2, shape)
         c.y[0].dtype = INT64
@@ -436,7 +423,6 @@ cdef class Classes(Attributes):
         memcpy(self.one, <const char*>one, len(one))
 
 
-@final
 cdef class OneHot(Operator):
     """y = 0, with y[i, label[i]] = 1        no gradient"""
     operands = "labels"

@@ -8,7 +8,6 @@ import numpy as np
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.limits cimport INT_MAX
-from cython cimport final
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
@@ -94,7 +93,6 @@ cdef class Join(Operator):
         return lay.counted(self.part(g, i, b.attributes, lay.local(&l)))
 
 
-@final
 cdef class Concat(Join):
     """y = x, .., z joined along an axis        dx, .., dz = the parts of g"""
 
@@ -115,7 +113,6 @@ cdef class Concat(Join):
         return apply1(SPLIT, g, Section(parts.axis, parts.start[i], parts.start[i + 1] - parts.start[i]))
 
 
-@final
 cdef class Stack(Join):
     """y = x, .., z joined along a new axis        dx, .., dz = the parts of g"""
 
@@ -154,7 +151,6 @@ cdef class Section(Attributes):
         self.axis, self.start, self.count = axis, start, count
 
 
-@final
 cdef class Split(Part):
     """y = a part of x along an axis, a view        dx = 0, with that part = g"""
     row, functions = "split_part", {"split": "x"}
@@ -230,7 +226,6 @@ cdef void fill(const Array* y, const char* element) noexcept nogil:
         done *= 2
 
 
-@final
 cdef class Pad(Operator):
     """y = x with margins of a number        dx = g without its margins, a view"""
     traits = "fused differentiable"
@@ -279,10 +274,6 @@ cdef class Triangle(Operator):
     traits = "fused differentiable"
     cdef bint upper                                 # whether the upper side is cleared
 
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
-
     cdef int forward(self, Call* c) except -1 nogil:
         kernel.copy(&c.x[0], &c.y[0])
         kernel.wipe(&c.y[0], (<Diagonal>c.attributes).k, self.upper)
@@ -298,7 +289,6 @@ cdef class Triangle(Operator):
         return apply1(self, g, c.attributes)
 
 
-@final
 cdef class Tril(Triangle):
     """y = x, with zeros above diagonal k        dx = g, with zeros there"""
 
@@ -306,7 +296,6 @@ cdef class Tril(Triangle):
         self.upper = True
 
 
-@final
 cdef class Triu(Triangle):
     """y = x, with zeros below diagonal k        dx = g, with zeros there"""
 

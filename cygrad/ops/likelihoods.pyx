@@ -1,7 +1,5 @@
 """Losses that are negative log-likelihoods of elements: divergences, Gaussian, Poisson, binary cross-entropy."""
 
-from cython cimport final
-
 from cygrad.core.execute.run cimport apply2, apply3, apply_list
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -20,7 +18,6 @@ cdef double HALF_LOG_2_PI = 0.91893853320467274178
 
 # ---- operators -------------------------------------------------------------------------------------------------------
 
-@final
 cdef class KlDiv(Criterion):
     """y = mean of t (log t - x)        dx = -g t / n        dt = g (log t + 1 - x) / n
 
@@ -37,7 +34,6 @@ cdef class KlDiv(Criterion):
         return g * (where(none, 0, log(where(none, 1, t)) + 1) - c.input(0))
 
 
-@final
 cdef class GaussianNllLoss(Criterion):
     """y = mean of (log v + d^2 / v) / 2, d = x - t        dx = g d / (n v)        dt = -dx
             dv = g (1 - d^2 / v) / (2 n v)
@@ -58,7 +54,6 @@ cdef class GaussianNllLoss(Criterion):
         return (g if i == 0 else neg(g)) * d / v
 
 
-@final
 cdef class PoissonNllLoss(Criterion):
     """y = mean of (e^x - t x)        dx = g (e^x - t) / n        dt = -g x / n
 
@@ -81,7 +76,6 @@ cdef class PoissonNllLoss(Criterion):
         return g * slope
 
 
-@final
 cdef class BinaryCrossEntropy(Criterion):
     """y = -mean of w (t log x + (1 - t) log(1 - x))        dx = g w (x - t) / (x (1 - x)) / n
             dt = g w (log(1 - x) - log x) / n        dw = -g (t log x + (1 - t) log(1 - x)) / n
@@ -103,7 +97,6 @@ cdef class BinaryCrossEntropy(Criterion):
         return g * (clip(log(1 - x), -100) - clip(log(x), -100))
 
 
-@final
 cdef class BinaryCrossEntropyWithLogits(Criterion):
     """y = mean of w ((1 - t) x + (1 + (u - 1) t) l), l = log(1 + e^-x)        dx = g w (1 - t - (1 + (u - 1) t) s) / n
             dt = g w ((u - 1) l - x) / n        dw = g ((1 - t) x + (1 + (u - 1) t) l) / n        du = g w t l / n
@@ -134,7 +127,6 @@ cdef class BinaryCrossEntropyWithLogits(Criterion):
         return g * (1 - t - (1 + (u - 1) * t) * sigmoid(neg(x)))
 
 
-@final
 cdef class SoftMarginLoss(Criterion):
     """y = mean of log(1 + e^(-t x))        dx = -g t / (1 + e^(t x)) / n        dt = -g x / (1 + e^(t x)) / n"""
     variants = (("soft_margin", "soft_margin_dx", "soft_margin_dt"),)

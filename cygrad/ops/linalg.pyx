@@ -7,7 +7,6 @@ cimport cython
 
 import math
 
-from cython cimport final
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -91,7 +90,6 @@ cdef inline Py_ssize_t work_of(const Layout* y, Py_ssize_t inner) noexcept nogil
     return y.size // 8 * inner
 
 
-@final
 cdef class MatMul(Operator):
     """z = x y        dx = g y'        dy = x' g        (over the last two dimensions, the others broadcast)"""
     called, traits = "matmul", "promotes fused differentiable"
@@ -232,7 +230,6 @@ cdef class Activation(Attributes):
 cdef dict BY_NAME = {name: Activation(name) for name in (None, *ACTIVATIONS)}
 
 
-@final
 cdef class Linear(Operator):
     """y = a(x w' + b)        dx = s w        dw = s' x        db = sum of s over all but its last axis
     s = g a', where the derivative a' of the activation is computed from y (without an activation s = g)

@@ -1,6 +1,5 @@
 """linear_cross_entropy: the cross-entropy of x weight' + bias, without the whole matrix of logits."""
 
-from cython cimport final
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
@@ -93,7 +92,6 @@ cdef Py_ssize_t work_of(const Array* x, const Array* w) noexcept nogil:
     return rows_of(x.layout) * w.layout.shape[0] // 8 * w.layout.shape[1]
 
 
-@final
 cdef class LinearCrossEntropy(Operator):
     """y = mean of (log sum e^z - z[label]), z = x w' + b
     dx = d w        dw = d' x        db = sum of d over rows,        d = g (softmax(z) - onehot(label)) / n

@@ -1,6 +1,5 @@
 """Losses of elements: mse and bce_with_logits."""
 
-from cython cimport final
 from libc.stdint cimport uint64_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
@@ -84,7 +83,6 @@ cdef void over_all(Spread* s, const Array* g, const Layout* x, int reduction, do
 
 # ---- mse -------------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Mse(Operator):
     """z = mean of (x - y)^2        dx = 2 g (x - y) / n        dy = -2 g (x - y) / n
 
@@ -133,7 +131,6 @@ cdef class Mse(Operator):
 
 # ---- bce_with_logits -------------------------------------------------------------------------------------------------
 
-@final
 cdef class BceWithLogits(Operator):
     """y = mean of (log(1 + e^x) - t x)        dx = g (sigmoid(x) - t) / n        dt = -g x / n
 

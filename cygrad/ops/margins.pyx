@@ -1,8 +1,6 @@
 """Losses with a margin: hinge embeddings, rankings, triplets, classes. All but hinge_embedding_loss are made of other
 operators; their docstrings say what backward keeps."""
 
-from cython cimport final
-
 from cygrad.core.execute.composed cimport check_broadcast
 from cygrad.core.execute.run cimport apply2
 from cygrad.core.graph.operator cimport Operator
@@ -29,7 +27,6 @@ from cygrad.ops.shape import expand_dims, reshape
 
 # ---- hinge embedding -------------------------------------------------------------------------------------------------
 
-@final
 cdef class HingeEmbeddingLoss(Signed):
     """y = mean of (x where t = 1, max(0, margin - x) where t = -1)        dx = g / n, -g / n or 0
 

@@ -11,7 +11,6 @@ cimport cython
 
 import math
 
-from cython cimport final
 from libc.stdint cimport uint8_t
 
 from cygrad.core.store cimport layout as lay
@@ -92,7 +91,6 @@ cdef void read_mask(const Array* kept, Py_ssize_t n, char* mask) noexcept nogil:
     else: mask_from(kept.data, kept.dtype, kept.layout.size, n, <uint8_t*>mask)
 
 
-@final
 cdef class KeptMask(Operator):
     """y = the mask whose saved copy is x; no gradient. The attributes are its shape."""
 
@@ -116,7 +114,6 @@ cdef Tensor saved_mask(Context c, tuple shape):
 
 # ---- the operators ---------------------------------------------------------------------------------------------------
 
-@final
 cdef class Select(Operator):
     """y = x[mask]        dx = 0, with dx[mask] = g
 
@@ -125,10 +122,11 @@ cdef class Select(Operator):
     traits = "fused differentiable data_dependent_shape"
     operands, no_gradient, hidden, reads = "x mask", "mask", "chosen", "chosen"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
-        c.y[0].layout = selected("select", &c.x[0], &c.x[1])
+    cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].dtype = c.x[0].dtype
-        return plan_mask(c, &c.x[1], c.y[0].layout.shape[0])
+        with gil:
+            c.y[0].layout = selected("select", &c.x[0], &c.x[1])
+            return plan_mask(c, &c.x[1], c.y[0].layout.shape[0])
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
@@ -172,7 +170,6 @@ cdef class MaskDimensions(Attributes):
         self.ndim = ndim
 
 
-@final
 cdef class MaskPut(Operator):
     """y = x, with y[mask] = v        dx = g, with dx[mask] = 0        dv = g[mask]
 
@@ -180,15 +177,15 @@ cdef class MaskPut(Operator):
     traits = "differentiable"
     operands, no_gradient, hidden, reads = "x v mask", "mask", "chosen", "chosen"
 
-    cdef int infer_with_gil(self, Call* c) except -1:
+    cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t chosen = -1
-        if not has_values(&c.x[2]):                 # (then forward() counts them)
-            if not c.x[1].layout.ndim: refuse_trace("a write to the elements where a mask is true")
-            chosen = c.x[1].layout.shape[0]
-        check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2], chosen))
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
-        return plan_mask(c, &c.x[2], c.x[1].layout.shape[0])
+        with gil:
+            if not has_values(&c.x[2]):             # (then forward() counts them)
+                if not c.x[1].layout.ndim: refuse_trace("a write to the elements where a mask is true")
+                chosen = c.x[1].layout.shape[0]
+            check_values("mask_put", &c.x[1], selected("mask_put", &c.x[0], &c.x[2], chosen))
+            Operator.infer(self, c)
+            return plan_mask(c, &c.x[2], c.x[1].layout.shape[0])
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p

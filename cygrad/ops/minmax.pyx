@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from cython cimport final
 from libc.stdint cimport int64_t, uint32_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
@@ -76,7 +75,6 @@ cdef class Extreme(Reduction):
         return c.locally_constant(spread(c, g) * (chosen / sum_of(chosen, reduced(c), True)))
 
 
-@final
 cdef class Max(Extreme):
     """y = largest x over axes        dx = g / (number of x equal to y) where x is y, else 0"""
     integers = np.max
@@ -85,7 +83,6 @@ cdef class Max(Extreme):
         self.kind = &folds.MAX
 
 
-@final
 cdef class Min(Extreme):
     """y = smallest x over axes        dx = g / (number of x equal to y) where x is y, else 0"""
     integers = np.min
@@ -96,14 +93,13 @@ cdef class Min(Extreme):
 
 # ---- argmax and argmin -----------------------------------------------------------------------------------------------
 
-@final
 cdef class ArgExtreme(Reduction):
     """y = first index of the largest (smallest) x along an axis; no gradient"""
+    traits = ""
     cdef bint least
 
     def __cinit__(self, str name, bint least):
         self.name, self.least = name, least
-        self.fused = self.differentiable = False
 
     cdef tuple row_of(self, attributes):
         """The function takes one axis, or None for all."""

@@ -1,6 +1,5 @@
 """Normalization of rows: layer_norm and rms_norm."""
 
-from cython cimport final
 from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
 
@@ -171,7 +170,6 @@ cdef int parts_of(const BackwardCall* b) noexcept nogil:
     return <int>max(<Py_ssize_t>1, min(<Py_ssize_t>PARTS, parts))
 
 
-@final
 cdef class LayerNorm(RowNorm):
     """y = z weight + bias, z = (x - mean) rate, rate = 1 / sqrt(var + eps)        dweight = sum g z
     dx = rate (g weight - mean(g weight) - z mean(g weight z))        dbias = sum g"""
@@ -181,7 +179,6 @@ cdef class LayerNorm(RowNorm):
         self.centred = True
 
 
-@final
 cdef class RmsNorm(RowNorm):
     """y = z weight, z = x rate, rate = 1 / sqrt(mean(x^2) + eps)        dweight = sum g z
     dx = rate (g weight - z mean(g weight z))"""

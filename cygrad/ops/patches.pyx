@@ -1,7 +1,5 @@
 """Patches of images as matrices: unfold, and fold, which adds them up."""
 
-from cython cimport final
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -57,7 +55,6 @@ cdef void unfold_into(const void* attributes, const Array* x, const Array* y) no
     unfold_images(&v, y, NULL, False)
 
 
-@final
 cdef class Unfold(Operator):
     """y = x[c, p stride + k dilation - padding] at (c k, p)        dx = fold(g)"""
     traits = "fused differentiable"
@@ -85,7 +82,6 @@ cdef class Unfold(Operator):
         return apply1(FOLD, g, c.attributes)
 
 
-@final
 cdef class Fold(Operator):
     """y = sum of x over the elements of patches that lie there        dx = unfold(g)"""
     traits = "fused differentiable"
@@ -103,9 +99,6 @@ cdef class Fold(Operator):
 
     cdef int forward(self, Call* c) except -1 nogil:
         fold_into(c.attributes, &c.x[0], &c.y[0], c.workspace, c.workspace_bytes)
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         unfold_into(b.attributes, &b.g[0], &b.dx[0])

@@ -2,11 +2,9 @@
 
 cimport cython
 
-from cython cimport final
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
@@ -96,7 +94,6 @@ cdef class Pools(Operator):
 
 # ---- maxima ----------------------------------------------------------------------------------------------------------
 
-@final
 cdef class MaxPool(Pools):
     """y = largest x in each window        dx = sum of g over the windows of which x is the first largest
 
@@ -117,9 +114,6 @@ cdef class MaxPool(Pools):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Pool p = pool_of(c.attributes, &c.x[0], &c.y[0], c.y[1].data if c.hidden else NULL)
         kernels.max_pool(&p)
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Pool p = pool_of(b.attributes, &b.dx[0], &b.g[0], saved(b, OWN | 1).data)
@@ -153,9 +147,6 @@ cdef class Places(Pools):
     cdef int forward(self, Call* c) except -1 nogil:
         return put_or_take(c.attributes, &c.x[0], &c.y[0], c.x[1].data, self.puts)
 
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1)
-
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return put_or_take(b.attributes, &b.g[0], &b.dx[0], saved(b, 1).data, not self.puts)
 
@@ -172,7 +163,6 @@ cdef int put_or_take(const void* attributes, const Array* given, const Array* ma
     return 0
 
 
-@final
 cdef class PoolPut(Places):
     """x = sum of y over the windows with this place        dy = g at the places
 
@@ -180,7 +170,6 @@ cdef class PoolPut(Places):
     operands = "y place"
 
 
-@final
 cdef class PoolTake(Places):
     """y = x at the place of each window        dx = sum of g over the windows with this place
 
@@ -190,7 +179,6 @@ cdef class PoolTake(Places):
 
 # ---- means -----------------------------------------------------------------------------------------------------------
 
-@final
 cdef class AvgPool(Pools):
     """y = mean of x in each window        dx = sum of g / elements of the window, over the windows that x is in"""
     traits = "promotes promotes_to_float fused differentiable"
@@ -202,9 +190,6 @@ cdef class AvgPool(Pools):
         cdef Pool p = pool_of(c.attributes, &c.x[0], &c.y[0], NULL)
         kernels.mean_pool(&p)
 
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1)
-
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Pool p = pool_of(b.attributes, &b.dx[0], &b.g[0], NULL)
         kernels.spread_means(&p)
@@ -213,7 +198,6 @@ cdef class AvgPool(Pools):
         return apply1(AVG_SPREAD, g, c.attributes)
 
 
-@final
 cdef class AvgSpread(Pools):
     """x = sum of y / elements of the window, over the windows that x is in        dy = mean of g in each window
 
@@ -226,9 +210,6 @@ cdef class AvgSpread(Pools):
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Pool p = pool_of(c.attributes, &c.y[0], &c.x[0], NULL)
         kernels.spread_means(&p)
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef Pool p = pool_of(b.attributes, &b.g[0], &b.dx[0], NULL)

@@ -1,6 +1,5 @@
 """Products as NumPy has them, made of operators: outer, inner, kron, cross, tensordot, vecdot."""
 
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.execute.composed cimport check_broadcast
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor

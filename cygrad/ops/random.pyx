@@ -1,6 +1,5 @@
 """dropout."""
 
-from cython cimport final
 from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
@@ -12,7 +11,7 @@ from cygrad.core.graph.calls cimport in_train_mode
 from cygrad.core.thread_state cimport flags
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport random as kernel
-from cygrad.kernels.array cimport Array, Layout, is_real
+from cygrad.kernels.array cimport Array, is_real
 from cygrad.kernels.driver cimport gather
 
 from cygrad.core.dtypes import DTYPES
@@ -28,17 +27,12 @@ cdef class Draw(Attributes):
         self.p, self.key, self.counter = p, key, counter
 
 
-@final
 cdef class Dropout(Operator):
     """y = x / (1 - p) where kept, else 0        dx = g / (1 - p) where kept, else 0
 
     Backward saves nothing: it draws the mask from the key and the counter again."""
     traits = "promotes promotes_to_float fused differentiable mode_dependent"
     row = "dropout_with"
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
 
     cdef int forward(self, Call* c) except -1 nogil:
         return masked(c.attributes, &c.x[0], &c.y[0])
@@ -63,7 +57,6 @@ cdef int masked(const void* attributes, const Array* x, const Array* y) except -
     return kernel.dropout(y.dtype, (<Draw>attributes).key, (<Draw>attributes).counter, p, y.layout.size, source, y.data)
 
 
-@final
 cdef class DropoutIdentity(Operator):
     """y = x (a view)        dx = g
 
@@ -76,14 +69,8 @@ cdef class DropoutIdentity(Operator):
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
 
-    cdef int forward(self, Call* c) except -1 nogil:
-        return 0
-
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
-
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
-        return lay.incref(g)
 
     cdef object formula(self, c, int i, g):
         return g

@@ -1,6 +1,5 @@
 """Recurrent layers over whole sequences: lstm, gru and rnn."""
 
-from cython cimport final
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
@@ -326,7 +325,6 @@ cdef int other_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
 
 # ---- the layers ------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Lstm(Recurrent):
     """y = h_t = o tanh c_t, c_t = f c_t-1 + i g, (i, f, g, o) = a(z), z = x w_ih' + h w_hh' + b
     dz = (di i (1 - i), df f (1 - f), dg (1 - g^2), do o (1 - o))
@@ -338,7 +336,6 @@ cdef class Lstm(Recurrent):
         self.kind, self.gates_at = LSTM, 3
 
 
-@final
 cdef class Gru(Recurrent):
     """y = h_t = (1 - u) n + u h_t-1, n = tanh(z_n + r s_n), (r, u) = sigmoid(z + s), z = x w_ih' + b_ih,
     s = h_t-1 w_hh' + b_hh
@@ -349,7 +346,6 @@ cdef class Gru(Recurrent):
         self.kind, self.gates_at = GRU, 2
 
 
-@final
 cdef class Rnn(Recurrent):
     """y = h_t = tanh(x w_ih' + h w_hh' + b)        dz = dh (1 - y^2)"""
     row, functions = "rnn_layer", {"rnn": "x []weights h0? lengths?"}
@@ -358,7 +354,6 @@ cdef class Rnn(Recurrent):
         self.kind = TANH
 
 
-@final
 cdef class RnnRelu(Recurrent):
     """y = h_t = relu(x w_ih' + h w_hh' + b)        dz = dh (y > 0)"""
     row, functions = "rnn_relu_layer", {"rnn_relu": "x []weights h0? lengths?"}

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from cython cimport final
 from libc.math cimport NAN
 from libc.stdint cimport uint32_t
 
@@ -44,7 +43,7 @@ cdef class Axes(Attributes):
     cdef dict keywords(self):
         """`axis`, an int if it is one, in place of the mask."""
         cdef tuple axes = tuple([d for d in range(32) if self.mask >> d & 1])
-        rest = Attributes.arguments(self)
+        rest = Attributes.keywords(self)
         del rest["mask"]
         return {"axis": axes[0] if len(axes) == 1 else axes} | rest
 
@@ -165,7 +164,6 @@ cdef Layout* repeated(const BackwardCall* b, const Layout* g) except NULL nogil:
     return lay.finish(l)
 
 
-@final
 cdef class Sum(Reduction):
     """y = sum of x over axes        dx = g, repeated"""
     integers = np.sum
@@ -183,7 +181,6 @@ cdef class Sum(Reduction):
         return spread(c, g)
 
 
-@final
 cdef class Mean(Reduction):
     """y = (sum of x over axes) / n        dx = g / n, repeated"""
     traits = "promotes promotes_to_float fused differentiable"
@@ -256,7 +253,6 @@ cdef int check_any_elements(str name, const Layout* x, const void* axes) except 
 
 # ---- prod ------------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Prod(Reduction):
     """y = product of x over axes        dx = g times the product of the other elements"""
     reads, integers = "x", np.prod
@@ -335,16 +331,15 @@ def extended(x):
 
 # ---- any and all -----------------------------------------------------------------------------------------------------
 
-@final
 cdef class AnyAll(Reduction):
     """y = whether any (all) of x over axes are not 0, a bool tensor; no gradient
 
     NumPy computes it for every dtype."""
+    traits = ""
     cdef object ufunc
 
     def __cinit__(self, str name, ufunc):
         self.name, self.ufunc = name, ufunc
-        self.fused = self.differentiable = False
 
     cdef int infer(self, Call* c) except -1 nogil:
         Reduction.infer(self, c)

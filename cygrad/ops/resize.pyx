@@ -4,8 +4,6 @@ import math
 
 cimport cython
 
-from cython cimport final
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage
@@ -111,7 +109,6 @@ cdef class Resampling(Operator):
         return apply1(INTERPOLATE if self.back else INTERPOLATE_BACK, g, c.attributes)
 
 
-@final
 cdef class Interpolate(Resampling):
     """y = sum of x[k] w(p, k)        dx = sum of g[p] w(p, k)
 
@@ -129,7 +126,6 @@ cdef class Interpolate(Resampling):
         return "interpolate", arguments
 
 
-@final
 cdef class InterpolateBack(Resampling):
     """x = sum of y[p] w(p, k)        dy = sum of g[k] w(p, k)
 

@@ -7,7 +7,6 @@ here. Names and formulas follow nnabla. No rule has a gradient.
 
 `weight_decay` adds weight_decay w to g, as in PyTorch. `wd` is the decay of a rule that has its own."""
 
-from cython cimport final
 from libc.math cimport pow as power
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t
@@ -123,7 +122,6 @@ cdef int check_inputs(Rule rule, const Call* c) except -1:
 
 # ---- momentum --------------------------------------------------------------------------------------------------------
 
-@final
 cdef class SgdUpdate(Rule):
     """w = w - lr g        no gradient"""
     state_names, defaults = "", dict(weight_decay=0.0)
@@ -132,7 +130,6 @@ cdef class SgdUpdate(Rule):
         c[0], c[L2] = lr, a[0]
 
 
-@final
 cdef class SgdWUpdate(Rule):
     """v = momentum v + lr g, w = w - v - lr / first_lr wd w        no gradient"""
     state_names, defaults = "v", dict(momentum=0.9, wd=1e-4, first_lr=1e-3)
@@ -141,7 +138,6 @@ cdef class SgdWUpdate(Rule):
         c[0], c[1], c[2] = lr, a[0], ratio(lr, a[2]) * a[1]
 
 
-@final
 cdef class MomentumUpdate(Rule):
     """v = momentum v + lr g, w = w - v        no gradient"""
     state_names, defaults = "v", dict(momentum=0.9, weight_decay=0.0)
@@ -150,7 +146,6 @@ cdef class MomentumUpdate(Rule):
         c[0], c[1], c[L2] = lr, a[0], a[1]
 
 
-@final
 cdef class NesterovUpdate(Rule):
     """v = momentum u - lr g, w = w + (1 + momentum) v - momentum u        no gradient
 
@@ -161,7 +156,6 @@ cdef class NesterovUpdate(Rule):
         c[0], c[1], c[L2] = lr, a[0], a[1]
 
 
-@final
 cdef class LarsUpdate(Rule):
     """v = momentum v + local lr (g + wd w), w = w - v        no gradient
 
@@ -174,7 +168,6 @@ cdef class LarsUpdate(Rule):
 
 # ---- squares of gradients --------------------------------------------------------------------------------------------
 
-@final
 cdef class AdagradUpdate(Rule):
     """v = v + g^2, w = w - lr g / (sqrt(v) + eps)        no gradient"""
     state_names, defaults = "v", dict(eps=1e-8, weight_decay=0.0)
@@ -183,7 +176,6 @@ cdef class AdagradUpdate(Rule):
         c[0], c[1], c[L2] = lr, a[0], a[1]
 
 
-@final
 cdef class AdadeltaUpdate(Rule):
     """v = decay v + (1 - decay) g^2, w = w - lr d, u = decay u + (1 - decay) d^2        no gradient
 
@@ -194,7 +186,6 @@ cdef class AdadeltaUpdate(Rule):
         c[0], c[1], c[2], c[3], c[L2] = lr, a[0], 1 - a[0], a[1], a[2]
 
 
-@final
 cdef class RMSpropUpdate(Rule):
     """v = decay v + (1 - decay) g^2, w = w - lr g / (sqrt(v) + eps)        no gradient"""
     state_names, defaults = "v", dict(decay=0.9, eps=1e-8, weight_decay=0.0)
@@ -203,7 +194,6 @@ cdef class RMSpropUpdate(Rule):
         c[0], c[1], c[2], c[3], c[L2] = lr, a[0], 1 - a[0], a[1], a[2]
 
 
-@final
 cdef class RMSpropGravesUpdate(Rule):
     """v = decay v + (1 - decay) g^2, m = decay m + (1 - decay) g, w = w + d        no gradient
 
@@ -229,7 +219,6 @@ cdef inline double corrected(const double* a, double t) noexcept nogil:
     return sqrt(1 - power(a[1], t)) / (1 - power(a[0], t))
 
 
-@final
 cdef class AdamUpdate(Rule):
     """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, w = w - rate m / (sqrt(v) + eps)        no gradient
 
@@ -241,7 +230,6 @@ cdef class AdamUpdate(Rule):
         c[0], c[L2] = lr * corrected(a, t), a[3]
 
 
-@final
 cdef class AdamWUpdate(Rule):
     """w = w - rate m / (sqrt(v) + eps) - lr / first_lr wd w        no gradient
 
@@ -253,7 +241,6 @@ cdef class AdamWUpdate(Rule):
         c[0], c[6] = lr * corrected(a, t), ratio(lr, a[4]) * a[3]
 
 
-@final
 cdef class AdamaxUpdate(Rule):
     """m = beta1 m + (1 - beta1) g, u = max(beta2 u, |g|), w = w - lr / (1 - beta1^t) m / (u + eps)        no gradient
     """
@@ -264,7 +251,6 @@ cdef class AdamaxUpdate(Rule):
         c[0], c[L2] = lr / (1 - power(a[0], t)), a[3]
 
 
-@final
 cdef class AMSGRADUpdate(Rule):
     """v_max = max(v_max, v), w = w - rate m / (sqrt(v_max) + eps)        no gradient
 
@@ -280,7 +266,6 @@ cdef inline void bounds(double final_lr, double gamma, double t, double* c) noex
     c[6], c[7] = final_lr * (1 - 1 / (gamma * t + 1)), final_lr * (1 + 1 / (gamma * t))
 
 
-@final
 cdef class AdaBoundUpdate(Rule):
     """w = w - clip(rate / (sqrt(v) + eps), low, high) m        no gradient
 
@@ -295,7 +280,6 @@ cdef class AdaBoundUpdate(Rule):
         c[0], c[L2] = lr * corrected(a, t), a[6]
 
 
-@final
 cdef class AMSBoundUpdate(Rule):
     """v_max = max(v_max, v), w = w - clip(rate / (sqrt(v_max) + eps), low, high) m        no gradient
 
@@ -325,7 +309,6 @@ cdef class Belief(Rule):
         else: c[0] *= sqrt((p - 4) * (p - 2) * q / ((q - 4) * (q - 2) * p))
 
 
-@final
 cdef class AdaBeliefUpdate(Belief):
     """v = beta2 v + (1 - beta2) (g - m)^2 + eps, w = w - wd lr w - rate m / (sqrt(rate2 v) + eps)        no gradient
 
@@ -335,7 +318,6 @@ cdef class AdaBeliefUpdate(Belief):
     state_names = "m v"
 
 
-@final
 cdef class AdaBeliefMaxUpdate(Belief):
     """v_max = max(v_max, v) + eps, w = w - wd lr w - rate m / (sqrt(rate2 v_max) + eps)        no gradient
 
@@ -343,7 +325,6 @@ cdef class AdaBeliefMaxUpdate(Belief):
     state_names = "m v v_max"
 
 
-@final
 cdef class LambUpdate(Rule):
     """w = w - lr clip(|w|, gamma_l, gamma_u) / |r| r, r = m / (sqrt(v) + eps) + wd w        no gradient
 
@@ -358,7 +339,6 @@ cdef class LambUpdate(Rule):
         if a[5]: c[6], c[7] = 1 / (1 - power(a[0], t)), 1 / (1 - power(a[1], t))
 
 
-@final
 cdef class LionUpdate(Rule):
     """w = w - lr (sign(beta1 m + (1 - beta1) g) + wd w), m = beta2 m + (1 - beta2) g        no gradient"""
     state_names, defaults = "m", dict(beta1=0.9, beta2=0.99, wd=0.0)

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from cython cimport final
 from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
@@ -32,7 +31,6 @@ cdef class Scan(Attributes):
         self.axis, self.reverse = axis, reverse
 
 
-@final
 cdef class Cumsum(Operator):
     """y_k = sum of x_i, i up to k        dx_k = sum of g_i, i from k on"""
     functions, integers = {"cumsum_reversed": "x"}, np.cumsum
@@ -40,10 +38,6 @@ cdef class Cumsum(Operator):
 
     cdef tuple row_of(self, attributes):
         return "cumsum_reversed" if attributes.reverse else "cumsum", attributes.arguments()
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
 
     cdef int forward(self, Call* c) except -1 nogil:
         if not is_real(c.y[0].dtype):
@@ -125,17 +119,12 @@ cdef size_t slab_bytes(const Layout* l, int axis, int dtype) noexcept nogil:
     return 0 if l.dense else l.shape[axis] * inner_of(l, axis) * itemsize(dtype)
 
 
-@final
 cdef class Cumprod(Operator):
     """y_k = product of x_i, i up to k        dx_k = (product of x_i, i < k) s_k, s_k = g_k + x_k+1 s_k+1
 
     Nothing is divided, so the gradient is exact for zeros too. It takes two passes and keeps x alone."""
     reads, integers = "x", np.cumprod
     traits = "fused differentiable"
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* l = c.y[0].layout
@@ -175,7 +164,6 @@ cdef class Cumprod(Operator):
         return earlier * apply2(RECURRENCE, g, x, scan_along(axis, True))
 
 
-@final
 cdef class Recurrence(Operator):
     """y_k = x_k + a_k y_k-1        dx_k = g_k + a_k+1 dx_k+1        da_k = dx_k y_k-1
 
@@ -206,7 +194,6 @@ cdef class Recurrence(Operator):
 
 # ---- maxima and minima -----------------------------------------------------------------------------------------------
 
-@final
 cdef class ExtremePlaces(Operator):
     """y_k = the last index of the largest (smallest) x_i, i up to k        no gradient
 

@@ -4,7 +4,6 @@ cimport cython
 
 import numpy as np
 
-from cython cimport final
 from libc.stdint cimport uint32_t
 
 from cygrad.core.late_bound cimport cast_t, late_bound
@@ -56,7 +55,6 @@ cdef Layout* reshaped(const Layout* x, int ndim, const Py_ssize_t* shape) except
     return lay.finish(l)
 
 
-@final
 cdef class Reshape(Operator):
     """y = x in another shape (a view if the strides allow it, else a copy)        dx = g in the shape of x"""
     traits = "fused differentiable views"
@@ -130,12 +128,10 @@ cdef class Reorder(View):
         return apply1(self, g, (<Permutation>c.attributes).inverse())
 
 
-@final
 cdef class Transpose(Reorder):
     """y = x with its axes reversed or in another order        dx = g with the axes in the order of x"""
 
 
-@final
 cdef class Permute(Reorder):
     """y = x with its axes in another order        dx = g with the axes in the order of x"""
 
@@ -182,7 +178,6 @@ cdef int with_ones(const Layout* x, uint32_t ones, Layout* y) except -1 nogil:
     lay.finish(y)
 
 
-@final
 cdef class Squeeze(View):
     """y = x without dimensions of size 1        dx = g with them"""
     in_order = True
@@ -197,7 +192,6 @@ cdef class Squeeze(View):
         return apply1(EXPAND_DIMS, g, c.attributes)
 
 
-@final
 cdef class ExpandDims(View):
     """y = x with new dimensions of size 1        dx = g without them"""
     in_order = True
@@ -214,7 +208,6 @@ cdef class ExpandDims(View):
 
 # ---- broadcast_to ----------------------------------------------------------------------------------------------------
 
-@final
 cdef class BroadcastTo(View):
     """y = x broadcast to a shape, a view        dx = g summed over the repeated dimensions"""
 
@@ -253,7 +246,6 @@ cdef int refuse_repeat(const Layout* x, int ndim, const Py_ssize_t* shape) excep
 
 # ---- flip ------------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Flip(View):
     """y = x reversed along some axes        dx = g reversed along them"""
 
@@ -277,23 +269,15 @@ cdef class Flip(View):
 
 # ---- copies and casts ------------------------------------------------------------------------------------------------
 
-@final
 cdef class Copy(Operator):
     """y = x, copied to new memory        dx = g"""
     traits = "fused differentiable"
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
 
     cdef int forward(self, Call* c) except -1 nogil:
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = True
-
-    cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
-        return lay.incref(g)
 
     cdef object formula(self, c, int i, g):
         return g
@@ -320,7 +304,6 @@ cdef int find_casts() except -1:
 find_casts()
 
 
-@final
 cdef class Cast(Operator):
     """y = x in another dtype        dx = g in the dtype of x"""
     traits = "differentiable"

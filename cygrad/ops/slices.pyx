@@ -10,7 +10,6 @@ import numpy as np
 from cpython.number cimport PyNumber_Index
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 
-from cython cimport final
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
@@ -105,7 +104,6 @@ cdef Layout* sliced(const Layout* x, const void* slices, Layout* y) noexcept nog
     return lay.finish(y)
 
 
-@final
 cdef class GetItem(Part):
     """y = x[index], a view        dx = 0, with dx[index] = g"""
     called = "getitem"
@@ -143,7 +141,6 @@ cdef class Region(Shape):
         return {"shape": self.shape, "index": self.slices.index}
 
 
-@final
 cdef class PutSlice(Operator):
     """y = 0, with y[index] = x        dx = g[index]"""
     traits = "differentiable"
@@ -160,15 +157,10 @@ cdef class PutSlice(Operator):
         return apply1(GETITEM, g, c.attributes.slices)
 
 
-@final
 cdef class Assign(Operator):
     """y = x, with y[index] = v (in place)        dx = g, with dx[index] = 0        dv = g[index]"""
     traits = "differentiable"
     operands = "x v"
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
 
     cdef int forward(self, Call* c) except -1 nogil:
         if c.x[0].data != c.y[0].data: kernel.copy(&c.x[0], &c.y[0])
@@ -214,7 +206,6 @@ cdef object recorded_view(Tensor x, ArrayIndex index):
     return y if index.order is None else transpose(y, index.order)
 
 
-@final
 cdef class Put(Operator):
     """y = x, with y[i] = v        dx = g, with dx[i] = 0        dv = g[i]
 
@@ -222,10 +213,6 @@ cdef class Put(Operator):
     is written, and only it receives a gradient. Saves the indices."""
     traits = "differentiable"
     operands, no_gradient, reads = "x v indices", "indices", "indices"
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p

@@ -1,7 +1,5 @@
 """softmax, log_softmax and logsumexp."""
 
-from cython cimport final
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
 from cygrad.core.graph.slots cimport OWN
@@ -36,10 +34,6 @@ cdef class ByRows(Operator):
     cdef RowLoop* value
     cdef RowLoop* gradient
 
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
-
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Array y = c.y[0]
         cdef const char* x = c.x[0].data
@@ -71,7 +65,6 @@ cdef void along(const RowLoop* loop, int axis, const char* x, const char* y, con
     rows.each_row(loop, z.dtype, l.size // (l.shape[axis] * inner), l.shape[axis], inner, x, y, z.data)
 
 
-@final
 cdef class LogSoftmax(ByRows):
     """y = x - log sum e^x        dx = g - e^y sum g        (along an axis)"""
 
@@ -82,7 +75,6 @@ cdef class LogSoftmax(ByRows):
         return g - exp(c.output(0)) * sum(g, c.attributes.axis, True)
 
 
-@final
 cdef class Softmax(ByRows):
     """y = e^x / sum e^x        dx = y (g - sum g y)        (along an axis)"""
 
@@ -96,7 +88,6 @@ cdef class Softmax(ByRows):
 
 # ---- logsumexp: along any axes ---------------------------------------------------------------------------------------
 
-@final
 cdef class LogSumExp(Reduction):
     """y = log sum e^x        dx = g e^(x - y)"""
     called, traits = "logsumexp", "promotes promotes_to_float fused differentiable"

@@ -10,7 +10,6 @@ cimport cython
 
 from collections import namedtuple
 
-from cython cimport final
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
@@ -142,7 +141,6 @@ cdef str singular(int pivot):
     return f" is singular: pivot {pivot - 1} is zero"
 
 
-@final
 cdef class Solve(LinearSolver):
     """y = x^-1 b        dx = -db y'        db = x^-T g
 
@@ -163,7 +161,6 @@ cdef class Solve(LinearSolver):
         return matmul(-y, matrix_transpose(db)) if s.transposed else matmul(-db, matrix_transpose(y)), db
 
 
-@final
 cdef class SolveTriangular(LinearSolver):
     """y = x^-1 b        dx = -the triangle of db y'        db = x^-T g        (and y = b x^-1, if x is on the right)
 
@@ -190,7 +187,6 @@ cdef class SolveTriangular(LinearSolver):
         return -(triu(dx, s.unit) if s.upper else tril(dx, -s.unit)), db
 
 
-@final
 cdef class Inv(OfMatrices):
     """y = x^-1        dx = -y' g y'"""
     reads = "y"
@@ -243,7 +239,6 @@ cdef double cutoff(const Call* c) noexcept nogil:
     return max(x.shape[x.ndim - 2], x.shape[x.ndim - 1]) * epsilon(c.x[0].dtype)
 
 
-@final
 cdef class PInv(OfMatrices):
     """y = the pseudo-inverse of x        dx = -y' g y' + (1 - x y) g' y y' + y' y g' (1 - y x)
 
@@ -279,7 +274,6 @@ cdef class PInv(OfMatrices):
         return a - matmul(matmul(x, y), a) + b - matmul(matmul(b, y), x) - matmul(matmul(yt, g), yt)
 
 
-@final
 cdef class LstSq(Operator):
     """y = x^+ b        db = x^+' g        dx = -db y' + r (x^+ db)' + x^+' y (g - x' db)', r = b - x y
 

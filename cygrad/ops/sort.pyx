@@ -1,8 +1,6 @@
 """sort, argsort, topk and searchsorted. NumPy sorts values in place; kernels compute indices. The order is stable, and
 nan counts as the largest value."""
 
-
-from cython cimport final
 from libc.stdint cimport int64_t
 
 from cygrad.core.store cimport layout as lay
@@ -91,7 +89,6 @@ cdef int sort_columns(Call* c, int axis, bint descending) except -1:
                 lay.decref(rows.layout)
 
 
-@final
 cdef class Sort(Operator):
     """y = x sorted along an axis        dx = g, put back in the order of x
 
@@ -134,7 +131,6 @@ cdef class Sort(Operator):
         return c.locally_constant(scatter_add(zero_like(g, c.shape(0)), c.attributes.axis, order, g))
 
 
-@final
 cdef class ArgSort(Operator):
     """y = the indices that sort x along an axis        no gradient"""
     called = "argsort"
@@ -156,7 +152,6 @@ cdef inline bint is_short(const Call* c) noexcept nogil:
     return (<Best>c.attributes).k <= SHORT and is_real(c.x[0].dtype)
 
 
-@final
 cdef class TopK(Operator):
     """i = the indices of the k largest (smallest) elements along an axis, in order        no gradient
 
@@ -180,7 +175,6 @@ cdef class TopK(Operator):
         else: kernel.order(&c.x[0], axis, largest, NULL, &c.y[0], False, c.workspace)
 
 
-@final
 cdef class SearchSorted(Operator):
     """y = the number of elements of a that are less than v (right: not larger than v)        no gradient"""
     operands = "x v sorter?"

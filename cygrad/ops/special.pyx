@@ -1,9 +1,6 @@
 """Special functions, elementwise: logarithms and powers of other bases, the gamma function, sinc, angles, and choices
 that NumPy has beside maximum and minimum. Integers are cast to the default dtype first."""
 
-
-from cython cimport final
-
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.store cimport layout as lay
@@ -21,7 +18,6 @@ cdef double TWO_ROOT_PI = 1.12837916709551257390    # 2 / sqrt(pi)
 
 # ---- logarithms and powers -------------------------------------------------------------------------------------------
 
-@final
 cdef class Log2(Elementwise):
     """y = log x / log 2        dx = g / (x log 2)"""
     dx = "log2_grad g x"
@@ -30,7 +26,6 @@ cdef class Log2(Elementwise):
         return g / (c.input(0) * LN_2)
 
 
-@final
 cdef class Log10(Elementwise):
     """y = log x / log 10        dx = g / (x log 10)"""
     dx = "log10_grad g x"
@@ -39,7 +34,6 @@ cdef class Log10(Elementwise):
         return g / (c.input(0) * LN_10)
 
 
-@final
 cdef class Exp2(Elementwise):
     """y = 2^x        dx = g y log 2"""
     dx = "exp2_grad g out"
@@ -48,7 +42,6 @@ cdef class Exp2(Elementwise):
         return g * (c.output(0) * LN_2)
 
 
-@final
 cdef class Cbrt(Elementwise):
     """y = the real cube root of x        dx = g / (3 y^2)"""
     dx = "cbrt_grad g out"
@@ -57,7 +50,6 @@ cdef class Cbrt(Elementwise):
         return g / (3 * square(c.output(0)))
 
 
-@final
 cdef class Logaddexp(Elementwise):
     """z = log(e^x + e^y)        dx = g e^x / (e^x + e^y)        dy = g - dx"""
     operands = "x y"
@@ -70,7 +62,6 @@ cdef class Logaddexp(Elementwise):
         return g * sigmoid(where(same, 0, x - y))
 
 
-@final
 cdef class Xlogy(Elementwise):
     """z = x log y, 0 where x is 0        dx = g log y        dy = g x / y        (each 0 where x is 0 and y is)"""
     operands = "x y"
@@ -88,7 +79,6 @@ cdef class Xlogy(Elementwise):
 
 # ---- the error function and the gamma function -----------------------------------------------------------------------
 
-@final
 cdef class Erfc(Elementwise):
     """y = 1 - erf x        dx = -2 g e^(-x^2) / sqrt(pi)"""
     dx = "erfc_grad g x"
@@ -97,7 +87,6 @@ cdef class Erfc(Elementwise):
         return g * (-TWO_ROOT_PI * exp(neg(square(c.input(0)))))
 
 
-@final
 cdef class Lgamma(Elementwise):
     """y = log |gamma(x)|        dx = g digamma(x)"""
     dx = "lgamma_grad g x"
@@ -106,7 +95,6 @@ cdef class Lgamma(Elementwise):
         return g * digamma(c.input(0))
 
 
-@final
 cdef class Digamma(Elementwise):
     """y = d/dx log gamma(x)        dx = g polygamma(1, x)"""
     dx = "digamma_grad g x"
@@ -115,7 +103,6 @@ cdef class Digamma(Elementwise):
         return g * polygamma(1, c.input(0))
 
 
-@final
 cdef class Polygamma(Elementwise):
     """y = the derivative of order n of digamma at x        dx = g polygamma(n + 1, x)"""
     number = "n"
@@ -127,7 +114,6 @@ cdef class Polygamma(Elementwise):
 
 # ---- sinc and angles -------------------------------------------------------------------------------------------------
 
-@final
 cdef class Sinc(Elementwise):
     """y = sin(pi x) / (pi x), 1 at 0        dx = g (cos(pi x) - y) / x, 0 at 0"""
     dx = "sinc_grad g x"
@@ -136,7 +122,6 @@ cdef class Sinc(Elementwise):
         return g * sinc_derivative(c.input(0), 1)
 
 
-@final
 cdef class SincDerivative(Elementwise):
     """y = the derivative of order n of sinc        dx = g times that of order n + 1"""
     number = "n"
@@ -146,7 +131,6 @@ cdef class SincDerivative(Elementwise):
         return g * sinc_derivative(c.input(0), c.attributes.number + 1)
 
 
-@final
 cdef class Atan2(Elementwise):
     """z = the angle of the point (y, x)        dx = g y / (x^2 + y^2)        dy = -g x / (x^2 + y^2)
 
@@ -162,7 +146,6 @@ cdef class Atan2(Elementwise):
         return where(origin, 0, g * (x if i == 0 else neg(y)) / where(origin, 1, r))
 
 
-@final
 cdef class Hypot(Elementwise):
     """z = sqrt(x^2 + y^2)        dx = g x / z        dy = g y / z        (0 at the origin)"""
     operands = "x y"
@@ -177,7 +160,6 @@ cdef class Hypot(Elementwise):
 
 # ---- choices ---------------------------------------------------------------------------------------------------------
 
-@final
 cdef class Copysign(Elementwise):
     """z = |x| with the sign of y        dx = g where x has that sign, -g where not, 0 where x is 0        dy = 0"""
     operands = "x y"
@@ -190,7 +172,6 @@ cdef class Copysign(Elementwise):
         return c.locally_constant(where(self.where_code(c, 1), g, where(self.where_code(c, 2), -g, 0)))
 
 
-@final
 cdef class Fmax(Elementwise):
     """z = the larger of x and y, no NaN        dx = g where z is x, g / 2 where equal, else 0        dy = g - dx"""
     operands = "x y"
@@ -202,7 +183,6 @@ cdef class Fmax(Elementwise):
         return c.locally_constant(where(self.where_code(c, 2 - i), 0, where(self.where_code(c, 3), 0.5 * g, g)))
 
 
-@final
 cdef class Fmin(Elementwise):
     """z = the smaller of x and y, no NaN        dx = g where z is x, g / 2 where equal, else 0        dy = g - dx"""
     operands = "x y"

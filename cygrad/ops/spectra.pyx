@@ -9,7 +9,6 @@ cimport cython
 
 from collections import namedtuple
 
-from cython cimport final
 from libc.stdint cimport uint64_t
 
 from numpy.linalg import LinAlgError
@@ -45,7 +44,6 @@ cdef class Spectrum(Attributes):
         self.singular, self.zero = singular, zero
 
 
-@final
 cdef class SpectralGaps(Operator):
     """y = 1 / (w[j] - w[i]) at [i, j], 0 for i = j        dw = the sums of g y^2 over j less those over i
 
@@ -93,7 +91,6 @@ cdef class SpectralGaps(Operator):
         return dw * c.input(0) * 2 if c.attributes.singular else dw
 
 
-@final
 cdef class SVD(OfMatrices):
     """x = u diag(s) vh        dx = u (e s + s f + ds) vh, e = skew(u' du) / gaps, f = skew(v' dv) / gaps
 
@@ -153,7 +150,6 @@ cdef class SVD(OfMatrices):
         return dx if right is None else dx + right
 
 
-@final
 cdef class SVDVals(OfMatrices):
     """s = the singular values of x        dx = u diag(g) vh, u and vh of the svd of x, which backward computes"""
     reads = "x"
@@ -182,7 +178,6 @@ cdef class SVDVals(OfMatrices):
 
 # ---- eigenvalues -----------------------------------------------------------------------------------------------------
 
-@final
 cdef class EigH(OfMatrices):
     """x = v diag(w) v'        dx = v (dw + skew(v' dv) / (2 gaps)) v', gaps[i, j] = w[j] - w[i]
 
@@ -215,7 +210,6 @@ cdef class EigH(OfMatrices):
         return matmul(left, matrix_transpose(v))
 
 
-@final
 cdef class EigValsH(OfMatrices):
     """w = the eigenvalues of x        dx = v diag(g) v', v of the eigh of x, which backward computes"""
     called = "eigvalsh"

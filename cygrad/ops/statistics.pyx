@@ -2,7 +2,6 @@
 
 import math
 
-from cython cimport final
 from libc.math cimport isinf
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -129,7 +128,6 @@ def centred(c):
     return x - mean(x, reduced(c), True)
 
 
-@final
 cdef class Var(Spreading):
     """y = sum of (x - mean)^2 / (n - correction)        dx = 2 g (x - mean) / (n - correction)"""
     reads = "x"
@@ -142,7 +140,6 @@ cdef class Var(Spreading):
         return centred(c) * spread(c, g * (2 / n))
 
 
-@final
 cdef class Std(Spreading):
     """y = sqrt(sum of (x - mean)^2 / (n - correction))        dx = g (x - mean) / (n - correction) / y
 
@@ -173,7 +170,6 @@ cdef class Ordered(Axes):
         self.ord = ord
 
 
-@final
 cdef class Norm(Reduction):
     """y = (sum of |x|^p)^(1/p)        dx = g sign(x) |x|^(p-1) / y^(p-1), 0 where y is 0
 

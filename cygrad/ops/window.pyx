@@ -1,8 +1,6 @@
 """Windows: strided views of a dense tensor, given by shape, strides and offset in elements. In the graph they represent
 views of a tensor that was written in place (core/graph/views.pyx)."""
 
-from cython cimport final
-
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.operator cimport Call, Operator
@@ -39,7 +37,6 @@ cdef bint covers_all(Window window, tuple shape) except -1:
     return size == n_elements
 
 
-@final
 cdef class AsView(Operator):
     """y = x[window], a view        dx = 0, with dx[window] = g (summed over repeated elements)"""
     traits = "differentiable views"
@@ -71,15 +68,10 @@ cdef class AsView(Operator):
         return put_view(zeros(c.shape(0), g.dtype), sum_to(g, once), w.strides, w.offset)
 
 
-@final
 cdef class PutView(Operator):
     """y = x, with y[window] = v        dx = g, with dx[window] = 0        dv = g[window]"""
     traits = "promotes differentiable"
     operands = "x v"
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef LocalLayout l

@@ -47,6 +47,11 @@ def test_flags_of_views():
         if o.selects: assert not o.differentiable and o.functions
 
 
+def test_traits_are_flags():
+    for o in OPERATORS:
+        for trait in o.traits.split(): assert getattr(o, trait) is True, (o, trait)
+
+
 def declared_reads(o, name):
     """What the class says that the gradient of an operand reads: by `reads`, or by the text of the rule."""
     if o.reads: return (o.reads if isinstance(o.reads, str) else o.reads.get(name, "")).split()

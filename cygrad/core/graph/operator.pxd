@@ -110,7 +110,6 @@ cdef class Operator:
     cdef uint64_t saved_for[N_READS]        # for each input, the mask of what its gradient reads
 
     cdef int infer(self, Call* c) except -1 nogil
-    cdef int infer_with_gil(self, Call* c) except -1
     cdef int forward(self, Call* c) except -1 nogil
     cdef int forward_with_gil(self, Call* c) except -1
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil

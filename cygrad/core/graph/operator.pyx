@@ -5,12 +5,14 @@ cimport cython
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
+from cygrad.core.store.layout cimport dense_like, incref
 from cygrad.kernels.array cimport Layout
 
 import re
 
 SIGNS_ALONE = <uint64_t>1 << 63
 EVERY_INPUT = (<uint64_t>1 << (REST + 1)) - 1
+cdef set CLASSES = set()    # those of which there is an operator; they have no subclasses
 
 
 cdef class Operator:
@@ -44,6 +46,9 @@ cdef class Operator:
 
     def __cinit__(self):
         cls = type(self)
+        if cls.__base__ in CLASSES:
+            raise TypeError(f"{cls.__name__}: {cls.__base__.__name__} has its operator; subclass its base")
+        CLASSES.add(cls)
         reads, traits = cls.reads, cls.traits.split()
         self.name = cls.called or re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         self.promotes, self.promotes_to_float = "promotes" in traits, "promotes_to_float" in traits
@@ -78,15 +83,14 @@ cdef class Operator:
         return {}
 
     cdef int infer(self, Call* c) except -1 nogil:
-        """Write the layouts and dtypes of the outputs, or the input that output 0 views, and the bytes of workspace."""
-        with gil: return self.infer_with_gil(c)
-
-    cdef int infer_with_gil(self, Call* c) except -1:
-        """infer() of an operator that needs Python for it, such as one that reads values."""
-        raise NotImplementedError(f"{self.name} has no infer")
+        """Write the layouts and dtypes of the outputs, or the input that output 0 views, and the bytes of workspace. By
+        default the output has the shape and dtype of input 0."""
+        c.y[0].layout = dense_like(c.x[0].layout)
+        c.y[0].dtype = c.x[0].dtype
 
     cdef int forward(self, Call* c) except -1 nogil:
-        """Compute the outputs. Their memory is allocated."""
+        """Compute the outputs, whose memory is allocated. A view has the memory of its input; it computes nothing."""
+        if self.views: return 0
         with gil: return self.forward_with_gil(c)
 
     cdef int forward_with_gil(self, Call* c) except -1:
@@ -99,16 +103,18 @@ cdef class Operator:
         return declared(self.saved_for, wanted, c.n_in)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """Declare the stages of backward with add_stage(). If there is none, formula() computes the gradients."""
-        return 0
+        """Declare the stages of backward with add_stage(). If there is none, formula() computes the gradients. By
+        default a fused operator has one stage, which computes the gradient of input 0."""
+        if self.fused and b.want[0]: add_stage(b, 1)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         """Compute the gradients (b.dx) and temporaries (b.temporaries) that a stage declares."""
         raise NotImplementedError("an operator that plans a backward has no run_backward")
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
-        """The layout of the gradient of input i as a view of what a stage reads, which has the layout `g`."""
-        with gil: raise NotImplementedError("an operator whose gradient is a view has no gradient_view")
+        """The layout of the gradient of input i as a view of what a stage reads, which has the layout `g`. By default
+        the same."""
+        return incref(g)
 
     cdef object formula(self, c, int i, g):
         """The gradient of input `i` as a tensor, or as a GradientSlice unless c.create_graph. It is computed from the

@@ -15,6 +15,8 @@ CASES = [
      "loss.mse: a row that is loaded late has no methods"),
     (lambda: type("Twice", (Elementwise,), {"inputs": "xy"})(), TypeError,
      "Twice: inputs = 'xy' names the operands by letters; declare operands = 'x y'"),
+    (lambda: type("Again", (type(cg.ops.ROWS["add"].operator),), {})(), TypeError,
+     "Again: Add has its operator; subclass its base"),
     (lambda: Permutation(tuple(range(17))), ValueError,
      "a tensor has at most 16 dimensions, got 17 axes"),
     (lambda: Window((2,), (1, 1), 0), ValueError,
