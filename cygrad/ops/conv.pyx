@@ -426,40 +426,20 @@ cdef object related(Role role, str name, int nd, x, y, size, stride, low, dilati
     return by_role(role, a, how)
 
 
-def conv1d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
-                 dilation: Sequence[int], groups: int = 1) -> Tensor:
-    """conv1d() with a result of this size, as the gradient of a transposed convolution needs it."""
-    return related(Y, "conv1d_sized", 1, x, weight, size, stride, low, dilation, groups)
+def _sized(Role role, int nd, str name):
+    """The function of that name, which gives a result of a size, as the gradient of the other direction needs it."""
+    def sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
+              dilation: Sequence[int], groups: int = 1) -> Tensor:
+        return related(role, name, nd, x, weight, size, stride, low, dilation, groups)
+
+    sized.__name__ = sized.__qualname__ = name
+    sized.__doc__ = f"{name.removesuffix('_sized')}() with a result of this size."
+    globals()[name] = sized
 
 
-def conv2d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
-                 dilation: Sequence[int], groups: int = 1) -> Tensor:
-    """conv2d() with a result of this size."""
-    return related(Y, "conv2d_sized", 2, x, weight, size, stride, low, dilation, groups)
-
-
-def conv3d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
-                 dilation: Sequence[int], groups: int = 1) -> Tensor:
-    """conv3d() with a result of this size."""
-    return related(Y, "conv3d_sized", 3, x, weight, size, stride, low, dilation, groups)
-
-
-def conv_transpose1d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
-                           dilation: Sequence[int], groups: int = 1) -> Tensor:
-    """conv_transpose1d() with a result of this size, as the gradient of a convolution needs it."""
-    return related(X, "conv_transpose1d_sized", 1, x, weight, size, stride, low, dilation, groups)
-
-
-def conv_transpose2d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
-                           dilation: Sequence[int], groups: int = 1) -> Tensor:
-    """conv_transpose2d() with a result of this size."""
-    return related(X, "conv_transpose2d_sized", 2, x, weight, size, stride, low, dilation, groups)
-
-
-def conv_transpose3d_sized(x: Data, weight: Data, size: Sequence[int], stride: Sequence[int], low: Sequence[int],
-                           dilation: Sequence[int], groups: int = 1) -> Tensor:
-    """conv_transpose3d() with a result of this size."""
-    return related(X, "conv_transpose3d_sized", 3, x, weight, size, stride, low, dilation, groups)
+for _nd in (1, 2, 3):
+    _sized(Y, _nd, f"conv{_nd}d_sized")
+    _sized(X, _nd, f"conv_transpose{_nd}d_sized")
 
 
 def conv1d(x: Data, weight: Data, bias: Data | None = None, stride: int | Sequence[int] = 1,

@@ -258,26 +258,10 @@ TABLE = [
     Row(softmax.softmax, methods=("softmax",)),
     Row(softmax.logsumexp, methods=("logsumexp",)),
 
-    Row("conv.conv1d", parts=("conv1d_sized",)),
-    Row("conv.conv2d", parts=("conv2d_sized",)),
-    Row("conv.conv3d", parts=("conv3d_sized",)),
-    Row("conv.conv_transpose1d", parts=("conv_transpose1d_sized",)),
-    Row("conv.conv_transpose2d", parts=("conv_transpose2d_sized",)),
-    Row("conv.conv_transpose3d", parts=("conv_transpose3d_sized",)),
+    *[Row(f"conv.{name}{d}d", parts=(f"{name}{d}d_sized",)) for name in ("conv", "conv_transpose") for d in (1, 2, 3)],
     Row("conv.conv_weight", public=False),
 
-    Row("pool.max_pool1d"),
-    Row("pool.max_pool2d"),
-    Row("pool.max_pool3d"),
-    Row("pool.avg_pool1d"),
-    Row("pool.avg_pool2d"),
-    Row("pool.avg_pool3d"),
-    Row("pool.adaptive_max_pool1d"),
-    Row("pool.adaptive_max_pool2d"),
-    Row("pool.adaptive_max_pool3d"),
-    Row("pool.adaptive_avg_pool1d"),
-    Row("pool.adaptive_avg_pool2d"),
-    Row("pool.adaptive_avg_pool3d"),
+    *[Row(f"pool.{name}_pool{d}d") for name in ("max", "avg", "adaptive_max", "adaptive_avg") for d in (1, 2, 3)],
     Row("pool.pool_put", public=False),
     Row("pool.pool_take", public=False),
     Row("pool.avg_spread", public=False),
@@ -332,25 +316,10 @@ TABLE = [
 
     Row(gradient.scale_gradient, methods=("scale_gradient",), parts=("locally_constant",)),
 
-    Row("rules.sgd_update", public=False),
-    Row("rules.sgdw_update", public=False),
-    Row("rules.momentum_update", public=False),
-    Row("rules.nesterov_update", public=False),
-    Row("rules.lars_update", public=False),
-    Row("rules.adagrad_update", public=False),
-    Row("rules.adadelta_update", public=False),
-    Row("rules.rmsprop_update", public=False),
-    Row("rules.rmsprop_graves_update", public=False),
-    Row("rules.adam_update", public=False),
-    Row("rules.adamw_update", public=False),
-    Row("rules.adamax_update", public=False),
-    Row("rules.amsgrad_update", public=False),
-    Row("rules.adabound_update", public=False),
-    Row("rules.amsbound_update", public=False),
-    Row("rules.adabelief_update", public=False),
-    Row("rules.adabelief_max_update", public=False),
-    Row("rules.lamb_update", public=False),
-    Row("rules.lion_update", public=False),
+    *[Row(f"rules.{name}_update", public=False) for name in """
+        sgd sgdw momentum nesterov lars adagrad adadelta rmsprop rmsprop_graves adam adamw adamax amsgrad adabound
+        amsbound adabelief adabelief_max lamb lion
+    """.split()],
 ]
 
 ROWS = {row.name: row for row in TABLE} | {

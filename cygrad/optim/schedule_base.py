@@ -37,7 +37,7 @@ class SolverSchedule(Arguments):
     """The base of the schedules of a solver. `last_epoch` is the step, which begins with 0, and `base_lrs` has the rate
     of each group when the schedule was created."""
 
-    settings: tuple[str, ...] = ()                  # the arguments that state_dict() has
+    settings: Any = ()                              # the arguments that state_dict() has, or a dict with their checks
     counters: tuple[str, ...] = ()                  # other attributes that it has
     last_epoch: float = 0
 
@@ -64,7 +64,8 @@ class SolverSchedule(Arguments):
 
     def _read(self, name, n, **settings):
         """The settings of a solver with `n` groups, checked, as a dict."""
-        return settings
+        if not isinstance(self.settings, dict): return settings
+        return {key: check(name, key, settings[key]) for key, check in self.settings.items()}
 
     def _check_groups(self):
         n = len(group_rates(self.solver))

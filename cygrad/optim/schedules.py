@@ -30,16 +30,23 @@ __all__ = [
 
 # ---- of PyTorch
 
+def share(owner, name, value):
+    """A number from 0 to 1."""
+    return number(owner, name, value, 0, 1)
+
+
+def milestones_of(owner, name, value):
+    """Steps, which may be equal."""
+    return increasing(owner, name, value, False)
+
+
 class StepLR(LRScheduler):
     """base gamma^floor(t / step_size)"""
 
-    settings = ("step_size", "gamma")
+    settings = {"step_size": count, "gamma": number}
 
     def __init__(self, solver: Any, step_size: int, gamma: float = 0.1):
         super().__init__(solver, step_size=step_size, gamma=gamma)
-
-    def _read(self, name, n, step_size, gamma):
-        return {"step_size": count(name, "step_size", step_size), "gamma": number(name, "gamma", gamma)}
 
     def _rate(self, t, base, k):
         return base * power(self.gamma, t // self.step_size)
@@ -48,14 +55,10 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """base gamma^n, where n of the milestones are at most t. A milestone may be listed several times."""
 
-    settings = ("milestones", "gamma")
+    settings = {"milestones": milestones_of, "gamma": number}
 
     def __init__(self, solver: Any, milestones: Sequence[int], gamma: float = 0.1):
         super().__init__(solver, milestones=milestones, gamma=gamma)
-
-    def _read(self, name, n, milestones, gamma):
-        return {"milestones": increasing(name, "milestones", milestones, False),
-                "gamma": number(name, "gamma", gamma)}
 
     def _rate(self, t, base, k):
         return base * power(self.gamma, bisect_right(self.milestones, t))
@@ -64,13 +67,10 @@ class MultiStepLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """base gamma^t"""
 
-    settings = ("gamma",)
+    settings = {"gamma": number}
 
     def __init__(self, solver: Any, gamma: float):
         super().__init__(solver, gamma=gamma)
-
-    def _read(self, name, n, gamma):
-        return {"gamma": number(name, "gamma", gamma)}
 
     def _rate(self, t, base, k):
         return base * power(self.gamma, t)
@@ -79,13 +79,10 @@ class ExponentialLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """base factor before step total_iters, then base."""
 
-    settings = ("factor", "total_iters")
+    settings = {"factor": share, "total_iters": count}
 
     def __init__(self, solver: Any, factor: float = 1 / 3, total_iters: int = 5):
         super().__init__(solver, factor=factor, total_iters=total_iters)
-
-    def _read(self, name, n, factor, total_iters):
-        return {"factor": number(name, "factor", factor, 0, 1), "total_iters": count(name, "total_iters", total_iters)}
 
     def _rate(self, t, base, k):
         return base * self.factor if t < self.total_iters else base
@@ -94,15 +91,10 @@ class ConstantLR(LRScheduler):
 class LinearLR(LRScheduler):
     """base (start_factor + (end_factor - start_factor) min(t, total_iters) / total_iters): a linear warm-up."""
 
-    settings = ("start_factor", "end_factor", "total_iters")
+    settings = {"start_factor": share, "end_factor": share, "total_iters": count}
 
     def __init__(self, solver: Any, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5):
         super().__init__(solver, start_factor=start_factor, end_factor=end_factor, total_iters=total_iters)
-
-    def _read(self, name, n, start_factor, end_factor, total_iters):
-        return {"start_factor": number(name, "start_factor", start_factor, 0, 1),
-                "end_factor": number(name, "end_factor", end_factor, 0, 1),
-                "total_iters": count(name, "total_iters", total_iters)}
 
     def _rate(self, t, base, k):
         share = min(t, self.total_iters) / self.total_iters
@@ -112,13 +104,10 @@ class LinearLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """base (1 - min(t, total_iters) / total_iters)^power"""
 
-    settings = ("total_iters", "power")
+    settings = {"total_iters": count, "power": number}
 
     def __init__(self, solver: Any, total_iters: int = 5, power: float = 1.0):
         super().__init__(solver, total_iters=total_iters, power=power)
-
-    def _read(self, name, n, total_iters, power):
-        return {"total_iters": count(name, "total_iters", total_iters), "power": number(name, "power", power)}
 
     def _rate(self, t, base, k):
         return base * (1 - min(t, self.total_iters) / self.total_iters) ** self.power
@@ -149,15 +138,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """eta_min + (base - eta_min) (1 + cos(pi T_cur / T_i)) / 2, where T_cur steps have passed since the last restart.
     The first period T_i is T_0, and each is T_mult times as long as the one before.  (Loshchilov and Hutter 2017)"""
 
-    settings = ("T_0", "T_mult", "eta_min")
+    settings = {"T_0": count, "T_mult": count, "eta_min": number}
     multiplies = False
 
     def __init__(self, solver: Any, T_0: int, T_mult: int = 1, eta_min: float = 0.0):
         super().__init__(solver, T_0=T_0, T_mult=T_mult, eta_min=eta_min)
-
-    def _read(self, name, n, T_0, T_mult, eta_min):
-        return {"T_0": count(name, "T_0", T_0), "T_mult": count(name, "T_mult", T_mult),
-                "eta_min": number(name, "eta_min", eta_min)}
 
     def _rate(self, t, base, k):
         period = self.T_0
