@@ -3,7 +3,8 @@
 A kernel is a loop over strips of its operands, in the order of criteria.pxd: x, the target, up to two more arrays (a
 variance, or weights) and, for a gradient, the incoming gradient g. It reads those of its mask; the others are NULL. `p`
 has the numbers of the loss, such as delta, and y is the result. It returns whether an element is outside of the range
-for which the loss is defined. The kernels are in distances.pyx and likelihoods.pyx."""
+for which the loss is defined; a kernel without a return statement returns False. The kernels are in distances.pyx and
+likelihoods.pyx."""
 
 from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 
@@ -18,7 +19,7 @@ cdef extern from "cygrad/platform.h" nogil:
     void cg_stream(char* target, const char* source, size_t nbytes)
     void cg_stream_end()
 
-ctypedef bint (*strip_t)(char* x, char* t, char* v, char* w, char* g, const double* p, char* y, Py_ssize_t) noexcept nogil
+ctypedef bint (*strip_t)(char*, char*, char*, char*, char*, const double* p, char* y, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     PART = 64 * STRIP       # the least number of elements of a part of a sum

@@ -19,12 +19,10 @@ cdef enum:                  # masks of operands
 cdef bint l1(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = |x - t|"""
     for i in range(n): y[i] = fabs(x[i] - t[i])
-    return False
 
 cdef bint l1_sign(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = x - t, which has the sign of the gradient"""
     for i in range(n): y[i] = x[i] - t[i]
-    return False
 
 cdef void negative_by_code(uint8_t[::1] c, real[::1] g, real[::1] dt) noexcept nogil:
     """dt = -g where the code is 1, g where it is 2, else 0"""
@@ -41,7 +39,6 @@ cdef bint smooth_l1(real* x, real* t, real* w, real* u, real* g, const double* p
     for i in range(n):
         d = fabs(x[i] - t[i])
         y[i] = rate * d * d if d < beta else d - half
-    return False
 
 cdef inline real clipped(real d, real bound) noexcept nogil:
     """d between -bound and bound; NaN stays."""
@@ -52,13 +49,10 @@ cdef bint smooth_l1_dx(real* x, real* t, real* w, real* u, real* g, const double
     """y = g (x - t) / beta, at most g and at least -g"""
     cdef real beta = <real>p[0]
     for i in range(n): y[i] = g[i] * clipped((x[i] - t[i]) / beta, <real>1)
-    return False
 
 cdef bint smooth_l1_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
                        Py_ssize_t n) noexcept nogil:
-    cdef real beta = <real>p[0]
-    for i in range(n): y[i] = g[i] * clipped((t[i] - x[i]) / beta, <real>1)
-    return False
+    return smooth_l1_dx[real](t, x, w, u, g, p, y, n)
 
 cdef bint huber(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = d^2 / 2 where d = |x - t| <= delta, else delta (d - delta / 2)"""
@@ -66,18 +60,14 @@ cdef bint huber(real* x, real* t, real* w, real* u, real* g, const double* p, re
     for i in range(n):
         d = fabs(x[i] - t[i])
         y[i] = <real>0.5 * d * d if d <= delta else delta * (d - half)
-    return False
 
 cdef bint huber_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (x - t), with x - t clipped to delta"""
     cdef real delta = <real>p[0]
     for i in range(n): y[i] = g[i] * clipped(x[i] - t[i], delta)
-    return False
 
 cdef bint huber_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
-    cdef real delta = <real>p[0]
-    for i in range(n): y[i] = g[i] * clipped(t[i] - x[i], delta)
-    return False
+    return huber_dx[real](t, x, w, u, g, p, y, n)
 
 
 # ---- divergences -----------------------------------------------------------------------------------------------------
@@ -88,12 +78,10 @@ cdef bint kl(real* x, real* t, real* w, real* u, real* g, const double* p, real*
     for i in range(n):
         v = t[i] * (log(t[i]) - x[i])
         y[i] = 0 if t[i] == 0 and x[i] == x[i] else v
-    return False
 
 cdef bint kl_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g t"""
     for i in range(n): y[i] = -g[i] * t[i]
-    return False
 
 cdef bint kl_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g (log t + 1 - x), and -g x where t is 0"""
@@ -101,7 +89,6 @@ cdef bint kl_dt(real* x, real* t, real* w, real* u, real* g, const double* p, re
     for i in range(n):
         v = log(t[i]) + 1
         y[i] = g[i] * ((0 if t[i] == 0 else v) - x[i])
-    return False
 
 cdef bint kl_log(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = e^t (t - x), 0 where t is -inf and x is no NaN"""
@@ -110,12 +97,10 @@ cdef bint kl_log(real* x, real* t, real* w, real* u, real* g, const double* p, r
         e = exp(t[i])
         v = e * (t[i] - x[i])
         y[i] = 0 if e == 0 and x[i] == x[i] else v
-    return False
 
 cdef bint kl_log_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g e^t"""
     for i in range(n): y[i] = -g[i] * exp(t[i])
-    return False
 
 cdef bint kl_log_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g e^t (t - x + 1)"""
@@ -124,7 +109,6 @@ cdef bint kl_log_dt(real* x, real* t, real* w, real* u, real* g, const double* p
         e = exp(t[i])
         v = g[i] * e * (t[i] - x[i] + 1)
         y[i] = 0 if e == 0 and x[i] == x[i] else v
-    return False
 
 # ---- hinge embedding -------------------------------------------------------------------------------------------------
 
@@ -135,7 +119,6 @@ cdef bint hinge(real* x, real* t, real* w, real* u, real* g, const double* p, re
         near = 0 if t[i] == -1 else x[i]
         far = 0 if t[i] == 1 or margin - x[i] < 0 else margin - x[i]
         y[i] = near + far
-    return False
 
 cdef bint hinge_sign(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
                      Py_ssize_t n) noexcept nogil:
@@ -145,7 +128,6 @@ cdef bint hinge_sign(real* x, real* t, real* w, real* u, real* g, const double* 
         near = 0 if t[i] == -1 else 1
         far = 0 if t[i] == 1 or margin - x[i] < 0 else 1
         y[i] = near - far
-    return False
 
 
 cdef int table() except -1:

@@ -35,13 +35,10 @@ cdef bint gaussian_dx(real* x, real* t, real* var, real* u, real* g, const doubl
     """y = g (x - t) / v"""
     cdef real eps = <real>p[0]
     for i in range(n): y[i] = g[i] * (x[i] - t[i]) / (eps if var[i] < eps else var[i])
-    return False
 
 cdef bint gaussian_dt(real* x, real* t, real* var, real* u, real* g, const double* p, real* y,
                       Py_ssize_t n) noexcept nogil:
-    cdef real eps = <real>p[0]
-    for i in range(n): y[i] = g[i] * (t[i] - x[i]) / (eps if var[i] < eps else var[i])
-    return False
+    return gaussian_dx[real](t, x, var, u, g, p, y, n)
 
 cdef bint gaussian_dv(real* x, real* t, real* var, real* u, real* g, const double* p, real* y,
                       Py_ssize_t n) noexcept nogil:
@@ -51,7 +48,6 @@ cdef bint gaussian_dv(real* x, real* t, real* var, real* u, real* g, const doubl
         v = eps if var[i] < eps else var[i]
         d = x[i] - t[i]
         y[i] = g[i] * <real>0.5 * (1 - d * d / v) / v
-    return False
 
 
 # ---- Poisson ---------------------------------------------------------------------------------------------------------
@@ -71,7 +67,6 @@ cdef inline real stirling_slope(real t, bint full) noexcept nogil:
 
 cdef inline bint poisson_(bint full, real* x, real* t, real* y, Py_ssize_t n) noexcept nogil:
     for i in range(n): y[i] = exp(x[i]) - t[i] * x[i] + stirling(t[i], full)
-    return False
 
 cdef bint poisson(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = e^x - t x, plus log t! if p_1"""
@@ -81,7 +76,6 @@ cdef bint poisson_dx(real* x, real* t, real* w, real* u, real* g, const double* 
                      Py_ssize_t n) noexcept nogil:
     """y = g (e^x - t)"""
     for i in range(n): y[i] = g[i] * (exp(x[i]) - t[i])
-    return False
 
 cdef bint poisson_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
                      Py_ssize_t n) noexcept nogil:
@@ -90,11 +84,9 @@ cdef bint poisson_dt(real* x, real* t, real* w, real* u, real* g, const double* 
         for i in range(n): y[i] = g[i] * (stirling_slope(t[i], True) - x[i])
     else:
         for i in range(n): y[i] = -g[i] * x[i]
-    return False
 
 cdef inline bint rate_(bint full, real* x, real* t, real eps, real* y, Py_ssize_t n) noexcept nogil:
     for i in range(n): y[i] = x[i] - t[i] * log(x[i] + eps) + stirling(t[i], full)
-    return False
 
 cdef bint rate(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = x - t log(x + p_0), plus log t! if p_1"""
@@ -105,7 +97,6 @@ cdef bint rate_dx(real* x, real* t, real* w, real* u, real* g, const double* p, 
     """y = g (1 - t / (x + p_0))"""
     cdef real eps = <real>p[0]
     for i in range(n): y[i] = g[i] * (1 - t[i] / (x[i] + eps))
-    return False
 
 cdef bint rate_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g log(x + p_0), plus g times the derivative of log t! if p_1"""
@@ -114,7 +105,6 @@ cdef bint rate_dt(real* x, real* t, real* w, real* u, real* g, const double* p, 
         for i in range(n): y[i] = g[i] * (stirling_slope(t[i], True) - log(x[i] + eps))
     else:
         for i in range(n): y[i] = -g[i] * log(x[i] + eps)
-    return False
 
 
 # ---- binary cross-entropy --------------------------------------------------------------------------------------------
@@ -138,60 +128,49 @@ cdef bint bce_dx(real* x, real* t, real* w, real* u, real* g, const double* p, r
     for i in range(n):
         d = (1 - x[i]) * x[i]
         y[i] = g[i] * w[i] * (x[i] - t[i]) / (<real>1e-12 if d < <real>1e-12 else d)
-    return False
 
 cdef bint bce_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w (log(1 - x) - log x), with logarithms of at least -100"""
     for i in range(n): y[i] = g[i] * w[i] * (log_clamped(1 - x[i]) - log_clamped(x[i]))
-    return False
 
 cdef bint bce_dw(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = -g (t log x + (1 - t) log(1 - x)), with logarithms of at least -100"""
     for i in range(n): y[i] = g[i] * ((t[i] - 1) * log_clamped(1 - x[i]) - t[i] * log_clamped(x[i]))
-    return False
 
 cdef bint logits(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = w ((1 - t) x + (1 + (u - 1) t) log(1 + e^-x)) for the weight u of positive targets"""
     for i in range(n): y[i] = w[i] * ((1 - t[i]) * x[i] + (1 + (u[i] - 1) * t[i]) * softplus(-x[i]))
-    return False
 
 cdef bint logits_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w (1 - t - (1 + (u - 1) t) / (1 + e^x))"""
     for i in range(n): y[i] = g[i] * w[i] * (1 - t[i] - (1 + (u[i] - 1) * t[i]) * logistic(-x[i]))
-    return False
 
 cdef bint logits_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w ((u - 1) log(1 + e^-x) - x)"""
     for i in range(n): y[i] = g[i] * w[i] * ((u[i] - 1) * softplus(-x[i]) - x[i])
-    return False
 
 cdef bint logits_dw(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g ((1 - t) x + (1 + (u - 1) t) log(1 + e^-x))"""
     for i in range(n): y[i] = g[i] * ((1 - t[i]) * x[i] + (1 + (u[i] - 1) * t[i]) * softplus(-x[i]))
-    return False
 
 cdef bint logits_du(real* x, real* t, real* w, real* u, real* g, const double* p, real* y, Py_ssize_t n) noexcept nogil:
     """y = g w t log(1 + e^-x)"""
     for i in range(n): y[i] = g[i] * w[i] * t[i] * softplus(-x[i])
-    return False
 
 cdef bint soft_margin(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
                       Py_ssize_t n) noexcept nogil:
     """y = log(1 + e^(-t x))"""
     for i in range(n): y[i] = softplus(-t[i] * x[i])
-    return False
 
 cdef bint soft_margin_dx(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
                          Py_ssize_t n) noexcept nogil:
     """y = -g t / (1 + e^(t x))"""
     for i in range(n): y[i] = -g[i] * t[i] * logistic(-t[i] * x[i])
-    return False
 
 cdef bint soft_margin_dt(real* x, real* t, real* w, real* u, real* g, const double* p, real* y,
                          Py_ssize_t n) noexcept nogil:
     """y = -g x / (1 + e^(t x))"""
     for i in range(n): y[i] = -g[i] * x[i] * logistic(-t[i] * x[i])
-    return False
 
 
 cdef int table() except -1:
