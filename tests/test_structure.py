@@ -133,6 +133,36 @@ def test_the_readers_of_the_core_find_every_form():
     assert map_of_the_core(page) == ["errors", "store.layout"]
 
 
+def test_modules_set_no_globals_of_others():
+    """What calls a higher module is a field of LateBound. Exceptions are the observers that a memory profile sets while
+    it is open, a flag, and names that pickles of version 0.1 have."""
+    modules, found = {".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts) for p in SOURCES}, set()
+    for path in SOURCES:
+        source = path.read_text()
+        imports = re.findall(r"^[ \t]*from (cygrad[\w.]*) c?import (\([^)]*\)|[^\n#]*)", source, re.MULTILINE)
+        names = {alias or name for base, listed in imports for name, alias in re.findall(r"(\w+)(?: as (\w+))?", listed)
+                 if f"{base}.{name}" in modules}
+        for targets in re.findall(r"^[ \t]*((?:[\w.]+(?:, | = ))*[\w.]+) = ", source, re.MULTILINE):
+            found |= {target for target in re.split(", | = ", targets) if target.partition(".")[0] in names}
+    assert {name for name in found if "." in name} == {
+        "slots.slot_saved", "slots.slot_emptied", "graph.collected", "_solver.Adam", "_solver.Sgd"}
+
+
+def test_elements_of_svg_are_written_in_one_place():
+    root, written = PACKAGE.parent, re.compile(r"<(?:svg|rect|text|path|line|circle|ellipse|polyline)[ >{]")
+    folders = PACKAGE, root / "docs" / "figures", root / "tools", root / "benchmarks"
+    sources = [path for folder in folders for path in folder.rglob("*.py")]
+    assert len(sources) > 100 and [p.relative_to(root) for p in sources if written.search(p.read_text())] == []
+
+
+def test_an_element_of_svg():
+    from cygrad.drawing.svg import element, label, tooltip
+    assert element("rect", class_="a", y=2.25, stroke_width=3) == '<rect class="a" y="2.2" stroke-width="3"/>'
+    assert element("g", "x", "", "y", id="k") == '<g id="k">xy</g>'
+    assert label(1, 2.0, "'a' < b") == """<text x="1" y="2.0">'a' &lt; b</text>"""
+    assert tooltip("<") == "<title>&lt;</title>"
+
+
 @pytest.fixture
 def structure(monkeypatch):
     """tools/structure.py."""

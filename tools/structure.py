@@ -133,26 +133,29 @@ def table(packages, between):
 
 def svg(packages, between):
     """The packages as boxes, the lowest layer at the bottom, with an arrow for each import."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from cygrad.drawing.svg import element, label  # (the build runs this program before there is a cygrad)
+
     names = list(packages)
     lines = {p: sum(n for _, n in packages[p]) for p in names}
     unit = 420 / max(lines.values())
     at = {p: (40, 30 + 44 * (len(names) - 1 - i)) for i, p in enumerate(names)}
     height = 44 * len(names) + 40
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 {height}" font-family="sans-serif" '
-           f'font-size="13">']
+    out = []
     for p in names:
         x, y = at[p]
-        out.append(f'<rect x="{x}" y="{y}" width="{max(6, lines[p] * unit):.0f}" height="26" fill="#9ecae1"/>'
-                   f'<text x="{x + 6}" y="{y + 18}">{p} ({lines[p]:,} lines, {len(packages[p])} modules)</text>')
+        out += [element("rect", x=x, y=y, width=round(max(6, lines[p] * unit)), height=26, fill="#9ecae1"),
+                label(x + 6, y + 18, f"{p} ({lines[p]:,} lines, {len(packages[p])} modules)")]
     for p in names:
         for q, n in between[p].items():
             y, z = at[p][1] + 13, at[q][1] + 13
-            bend = 560 + min(300, abs(z - y) * 0.7)
+            bend = round(560 + min(300, abs(z - y) * 0.7))
             colour = "#d62728" if z < y else "#636363"        # red: an import of a higher layer
-            out.append(f'<path d="M520 {y} C{bend:.0f} {y} {bend:.0f} {z} 524 {z}" fill="none" stroke="{colour}" '
-                       f'stroke-width="{min(4, 0.5 + n / 12):.1f}" opacity="0.6"/><circle cx="522" cy="{z}" r="3" '
-                       f'fill="{colour}"/>')
-    return "\n".join([*out, "</svg>"])
+            out += [element("path", d=f"M520 {y} C{bend} {y} {bend} {z} 524 {z}", fill="none", stroke=colour,
+                            stroke_width=min(4, 0.5 + n / 12), opacity=0.6),
+                    element("circle", cx=522, cy=z, r=3, fill=colour)]
+    return element("svg", *out, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 900 {height}",
+                   font_family="sans-serif", font_size=13)
 
 
 def main():

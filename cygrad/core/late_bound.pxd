@@ -1,5 +1,6 @@
-"""Functions and objects that the core uses and a higher module provides. This is the only way to call upwards, except
-for the observers that a memory profile sets while it is open (core/store/buffer, core/graph/slots).
+"""Functions and objects that the core uses and a higher module provides. The core calls upwards in no other way, except
+that users give it functions (hooks, rules, listeners), that a memory profile sets observers while it is open
+(core/store/buffer, core/graph/slots), and that methods are added to its classes by bind_methods().
 
 Each field is bound once, while cygrad is imported: a C function by assignment, Python objects by bind(). A tensor or an
 operator is an `object` here and a buffer is a `void*`, because this module lies below all of them."""
@@ -14,6 +15,7 @@ ctypedef void (*tensor_made_t)(object tensor) noexcept
 ctypedef void (*of_buffer_t)(void* buffer) noexcept
 ctypedef void* (*allocate_virtual_t)(size_t nbytes, int category) except NULL
 ctypedef int (*make_virtual_t)(void* buffer, size_t nbytes) except -1
+ctypedef int (*trace_stage_t)(object turn, int stage, void* workspace) except -1
 
 
 cdef class LateBound:
@@ -40,5 +42,7 @@ cdef class LateBound:
     cdef tensor_made_t tensor_made      # scopes: called for each new tensor while the thread has a memory.scope()
     cdef of_buffer_t shrink_signs       # signs: called for a buffer of which only the signs are needed
     cdef of_buffer_t unwatch            # packing: called before a watched buffer is released
+    # core/backward
+    cdef trace_stage_t trace_stage      # stages: called instead of a stage of a turn while its thread traces
 
 cdef LateBound late_bound

@@ -5,6 +5,7 @@ import html
 from cygrad.core.sizes import words
 from cygrad.drawing.labels import BEFORE
 from cygrad.drawing.scales import COLORS, DARK
+from cygrad.drawing.svg import element, label, tooltip
 
 WIDTH, ROW = 1100, 19
 NARROW = 0.6                # boxes of less width, in units of the picture, are not drawn
@@ -18,12 +19,17 @@ STYLE = """
 
 
 def flame(root):
-    """The graph of a Branch as an <svg> for a page, which has the legend of the colours."""
+    """The graph of a Branch as an element of a page, which has the legend of the colours."""
     height = ROW * depth(root) + 4
-    parts = [f'<svg class="flame" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="flame graph of the peak">'
-             f'<style>{STYLE}</style>']
+    parts = []
     draw(root, 0, 0, height - 2, max(root.bytes, 1), parts, None)
-    return "".join([*parts, "</svg>"])
+    return framed(parts, height)
+
+
+def framed(parts, tall, **attributes):
+    """A picture of this height."""
+    return element("svg", element("style", STYLE), *parts, **attributes, class_="flame",
+                   viewBox=f"0 0 {WIDTH} {tall}", role="img", aria_label="flame graph of the peak")
 
 
 def standalone(root):
@@ -33,15 +39,14 @@ def standalone(root):
     draw(root, 0, 0, bottom - 2, max(root.bytes, 1), parts, notes)
     height = bottom + 4 + ROW * len(notes)
     for k, note in enumerate(notes):
-        parts.append(f'<text class="note" x="4" y="{bottom + ROW * (k + 1) - 4}">{k + 1}: {html.escape(note)}</text>')
+        parts.append(element("text", f"{k + 1}: {html.escape(note)}", class_="note", x=4, y=bottom + ROW * (k + 1) - 4))
     left = 4
     for name in COLORS:
-        parts.append(f'<g class="legend"><rect class="{name}" x="{left}" y="4" width="12" height="12"></rect>'
-                     f'<text x="{left + 17}" y="14">{name}</text></g>')
+        parts.append(element("g", element("rect", class_=name, x=left, y=4, width=12, height=12),
+                             label(left + 17, 14, name), class_="legend"))
         left += 17 + LETTER * len(name) + 20
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" class="flame" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
-            f'height="{height}" role="img" aria-label="flame graph of the peak"><style>{STYLE}</style>'
-            f'<rect x="0" y="0" width="{WIDTH}" height="{height}" style="fill: #fff"></rect>{"".join(parts)}</svg>\n')
+    paper = element("rect", x=0, y=0, width=WIDTH, height=height, style="fill: #fff")
+    return framed([paper, *parts], height, xmlns="http://www.w3.org/2000/svg", width=WIDTH, height=height) + "\n"
 
 
 def depth(branch):
@@ -68,10 +73,11 @@ def draw(branch, level, left, bottom, peak, parts, notes):
             notes.append(description)
             name = str(len(notes))
         else: name = name[:letters - 1] + "…" if letters >= FEWEST else ""
-    light = ' class="light"' if branch.category in DARK else ""
-    text = f'<text{light} x="{left + 4:.1f}" y="{top + 13}">{html.escape(name)}</text>' if name else ""
-    parts.append(f'<g><title>{html.escape(description)}</title><rect class="{branch.category or "function"}" '
-                 f'x="{left:.2f}" y="{top}" width="{width:.2f}" height="{ROW - 1}"></rect>{text}</g>')
+    light = {"class_": "light"} if branch.category in DARK else {}
+    parts.append(element(
+        "g", tooltip(description), element("rect", class_=branch.category or "function", x=f"{left:.2f}", y=top,
+                                           width=f"{width:.2f}", height=ROW - 1),
+        element("text", html.escape(name), **light, x=left + 4.0, y=top + 13) if name else ""))
     for b in branch.ordered():
         draw(b, level + 1, left, bottom, peak, parts, notes)
         left += b.bytes / peak * WIDTH

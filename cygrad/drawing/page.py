@@ -10,6 +10,7 @@ from cygrad.core.sizes import words
 from cygrad.drawing.flames import flame
 from cygrad.drawing.labels import ONE_SHAPE, shown_line
 from cygrad.drawing.scales import COLORS, PHASE_COLORS, byte_unit, seconds_unit, shown, ticks
+from cygrad.drawing.svg import element, tooltip
 
 ORDER = tuple(COLORS)       # from the bottom up
 WIDTH, HEIGHT = 1100, 330
@@ -136,39 +137,38 @@ def picture(stacked, phases, axis, end, peak, at_peak):
     def x(at): return f"{LEFT + at / end * (WIDTH - LEFT):.2f}"
     def y(nbytes): return f"{TOP + height * (1 - nbytes / top_of_scale):.2f}"
 
-    parts = [f'<svg class="course" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="live bytes by category over '
-             f'{("memory events", "time")[axis]}">']
-    label_end = 0                                   # where the last label ends
+    parts, label_end = [], 0                        # label_end: where the last label ends
     for name, first, last, begun, ended in phases:
         left, right = (first, last) if axis == 0 else (begun, ended)
         right = max(right, left + end / 400)
-        parts.append(f'<rect x="{x(left)}" width="{(right - left) / end * (WIDTH - LEFT):.2f}" y="16" height="10" '
-                     f'fill="var(--{name})"><title>{name}</title></rect>')
+        parts.append(element("rect", tooltip(name), x=x(left), width=f"{(right - left) / end * (WIDTH - LEFT):.2f}",
+                             y=16, height=10, fill=f"var(--{name})"))
         half = LETTER * len(name) / 2
         middle = min(float(x((left + right) / 2)), WIDTH - half)
         if middle - half < label_end: continue
         label_end = middle + half + 4
-        parts.append(f'<text class="phase" x="{middle:.2f}" y="12" text-anchor="middle">{name}</text>')
+        parts.append(element("text", name, class_="phase", x=f"{middle:.2f}", y=12, text_anchor="middle"))
     for tick in ticks(peak / size, unit == "bytes"):
         at = y(tick * size)
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{at}" y2="{at}" stroke="var(--line)"/>'
-                     f'<text class="tick" x="{LEFT - 8}" y="{at}" dy="4" text-anchor="end">{shown(tick)} {unit}</text>')
+        parts += [element("line", x1=LEFT, x2=WIDTH, y1=at, y2=at, stroke="var(--line)"),
+                  element("text", f"{shown(tick)} {unit}", class_="tick", x=LEFT - 8, y=at, dy=4, text_anchor="end")]
     base = [0] * len(stacked)
     for k, name in enumerate(ORDER):
         over = [b + row[2][k] for b, row in zip(base, stacked, strict=True)]
         if over != base:
             forth = steps([row[axis] for row in stacked], over, x, y)
             back = steps([row[axis] for row in stacked], base, x, y)[::-1]
-            parts.append(f'<path d="M{" ".join(forth + back)}Z" fill="var(--{name})"><title>{name}</title></path>')
+            parts.append(element("path", tooltip(name), d=f"M{' '.join(forth + back)}Z", fill=f"var(--{name})"))
         base = over
     for tick in ticks(end / long, axis == 0):
         anchor = "start" if tick == 0 else "end" if tick * long > 0.97 * end else "middle"
-        parts.append(f'<text class="tick" x="{x(tick * long)}" y="{HEIGHT - 8}" text-anchor="{anchor}">{shown(tick)} '
-                     f'{short or ("events" if tick == 0 else "")}</text>')
-    parts.append(f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y(peak)}" y2="{y(peak)}" stroke="var(--ink)" '
-                 f'stroke-dasharray="4 3"/><line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{TOP + height}" '
-                 f'stroke="var(--ink)" transform="translate({x(stacked[at_peak][axis])},0)"/></svg>')
-    return "".join(parts)
+        parts.append(element("text", f"{shown(tick)} {short or ('events' if tick == 0 else '')}", class_="tick",
+                             x=x(tick * long), y=HEIGHT - 8, text_anchor=anchor))
+    parts += [element("line", x1=LEFT, x2=WIDTH, y1=y(peak), y2=y(peak), stroke="var(--ink)", stroke_dasharray="4 3"),
+              element("line", class_="cursor", x1=0, x2=0, y1=TOP, y2=TOP + height, stroke="var(--ink)",
+                      transform=f"translate({x(stacked[at_peak][axis])},0)")]
+    return element("svg", *parts, class_="course", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img",
+                   aria_label=f"live bytes by category over {('memory events', 'time')[axis]}")
 
 
 def steps(places, values, x, y):

@@ -29,14 +29,31 @@ def write(name: str, text: str, who: str) -> None:
     with Replacing(name, who) as file: file.write(text.encode())
 
 
+def element(kind: str, *inside: str, **attributes: object) -> str:
+    """An element of SVG around others. Numbers with a fraction are shown with one digit of it. In names of attributes _
+    stands for -, and the one at the end of class_ is left out."""
+    shown = "".join(f' {name.rstrip("_").replace("_", "-")}="{f"{v:.1f}" if isinstance(v, float) else v}"'
+                    for name, v in attributes.items())
+    return f"<{kind}{shown}>{''.join(inside)}</{kind}>" if inside else f"<{kind}{shown}/>"
+
+
+def label(x: float, y: float, words: object, **attributes: object) -> str:
+    """A line of text that begins at x, unless text_anchor says otherwise."""
+    return element("text", html.escape(f"{words}", False), x=x, y=y, **attributes)
+
+
+def tooltip(words: str) -> str:
+    """What appears while the pointer is over the element that this one is inside."""
+    return element("title", html.escape(words))
+
+
 def picture(kind: str, width: int, height: int, title: str, style: str, at: tuple[int, int], parts: list[str]) -> str:
     """A picture on paper, with a title at a place. `kind` is its class, to which its style is limited."""
-    title = html.escape(title)
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" aria-label="{title}"><title>{title}</title><style>{style}</style>'
-        f'<rect class="paper" width="{width}" height="{height}"/>'
-        f'<text class="head" x="{at[0]}" y="{at[1]}">{title}</text>', *parts, "</svg>", ""])
+    parts = [label(*at, title, class_="head"), *parts, ""]
+    return element("svg", tooltip(title), element("style", style),
+                   element("rect", class_="paper", width=width, height=height), "\n".join(parts),
+                   xmlns="http://www.w3.org/2000/svg", class_=kind, width=width, height=height,
+                   viewBox=f"0 0 {width} {height}", role="img", aria_label=html.escape(title)) + "\n"
 
 
 def columns(text: str) -> int:

@@ -5,7 +5,6 @@ operator that reads them. An edge goes from an oval to each operator that reads 
 layers would cross most of the drawing. Instead, the blob is repeated next to its reader, in an oval with a dashed line
 that links to its place. Of a blob that is written several times, each oval has its version."""
 
-import html
 import os
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cygrad.core.errors import cut
 from cygrad.core.paths import file_path
 from cygrad.drawing.layers import Vertex, arrange, bends, longest_paths
-from cygrad.drawing.svg import LETTER, columns, curve, picture, short, write, written
+from cygrad.drawing.svg import LETTER, columns, curve, element, label, picture, short, tooltip, write, written
 from cygrad.nets.definition import shown_arguments
 from cygrad.nets.printing import described_blob, described_constant
 
@@ -91,7 +90,7 @@ def versions(net: "Net") -> list[Version]:
     return found
 
 
-def tooltip(net: "Net", version: Version) -> str:
+def about(net: "Net", version: Version) -> str:
     """What a reader learns about a blob by pointing at it."""
     return (described_constant if version.name in net.constants else described_blob)(net, version.name)
 
@@ -117,7 +116,7 @@ def to_dot(net: "Net") -> str:
             "#f7e6c4" if v.writer is None else "#ffffff")
         width = 2 if v.name in last and v.number == v.count else 1
         lines.append(f'  b{i} [shape=ellipse, style=filled, fillcolor="{color}", penwidth={width}, '
-                     f'label={quoted(v.label)}, tooltip={quoted(tooltip(net, v))}];')
+                     f'label={quoted(v.label)}, tooltip={quoted(about(net, v))}];')
         if v.writer is not None: lines.append(f"  o{v.writer} -> b{i};")
         lines += [f"  b{i} -> o{k};" for k in v.readers]
     return "\n".join([*lines, "}", ""])
@@ -255,25 +254,25 @@ def edge(sheet: Sheet, oval: Oval, chain: list[Vertex], box: Box) -> str:
     reach = min(box.width, 14 * len(near)) / 2      # the ends of several edges are side by side
     at, top = MARGIN + box.node.x + reach * ((2 * place + 1) / len(near) - 1), sheet.tops[box.node.layer]
     path += curve(x, low, at, top - 5)
-    return f'<path class="edge" d="{path}"/><path class="arrow" d="M{at - 3:.1f},{top - 6:.1f}h6l-3,6z"/>'
+    arrow = element("path", class_="arrow", d=f"M{at - 3:.1f},{top - 6:.1f}h6l-3,6z")
+    return element("path", class_="edge", d=path) + arrow
 
 
 def drawn_box(sheet: Sheet, box: Box, operator: Any, k: int) -> str:
     """The box of operator k."""
     x, y = MARGIN + box.node.x, sheet.tops[box.node.layer]
-    lines = "".join(f'<text class="{"soft" if i else "type"}" x="{x:.1f}" y="{y + LINE * (i + 1) - 1:.1f}" '
-                    f'text-anchor="middle">{html.escape(line)}</text>' for i, line in enumerate(box.lines))
-    return (f'<g><title>{html.escape(f"{k}  {cut(repr(operator))}")}</title>'
-            f'<rect class="box{" gradient" if operator.is_gradient else ""}" x="{x - box.width / 2:.1f}" y="{y:.1f}" '
-            f'width="{box.width:.1f}" height="{box.height:.1f}" rx="3"/>{lines}</g>')
+    lines = [label(x, y + LINE * (i + 1) - 1, line, class_="soft" if i else "type", text_anchor="middle")
+             for i, line in enumerate(box.lines)]
+    rect = element("rect", class_="box gradient" if operator.is_gradient else "box", x=x - box.width / 2, y=y,
+                   width=float(box.width), height=float(box.height), rx=3)
+    return element("g", tooltip(f"{k}  {cut(repr(operator))}"), rect, *lines)
 
 
 def drawn_oval(sheet: Sheet, oval: Oval, key: str) -> str:
     """The oval of a blob. One that repeats a blob links to its place."""
     x, y = MARGIN + oval.node.x + oval.dx, sheet.y(oval)
-    name = "" if oval.again else f' id="{key}"'
-    body = (f'<g{name}><title>{html.escape(tooltip(sheet.net, oval.version))}</title>'
-            f'<rect class="{sheet.kind(oval)}" x="{x - oval.width / 2:.1f}" y="{y - OVAL / 2:.1f}" '
-            f'width="{oval.width:.1f}" height="{OVAL}" rx="{OVAL / 2}"/>'
-            f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{html.escape(oval.version.label)}</text></g>')
-    return f'<a href="#{key}">{body}</a>' if oval.again else body
+    body = element("g", tooltip(about(sheet.net, oval.version)),
+                   element("rect", class_=sheet.kind(oval), x=x - oval.width / 2, y=y - OVAL / 2,
+                           width=float(oval.width), height=OVAL, rx=OVAL / 2),
+                   label(x, y + 4, oval.version.label, text_anchor="middle"), **{} if oval.again else {"id": key})
+    return element("a", body, href="#" + key) if oval.again else body

@@ -1,10 +1,10 @@
 """A drawing of a plan as SVG: the buffers of the arena over the steps of a run, and below them the bytes in use."""
 
-import html
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cygrad.drawing.scales import byte_unit, shown, ticks
-from cygrad.drawing.svg import LETTER, columns, fitted, picture, short, written
+from cygrad.drawing.svg import LETTER, columns, element, fitted, label, picture, short, tooltip, written
 
 if TYPE_CHECKING:
     from cygrad.nets.plan import Plan, PlanRow
@@ -13,6 +13,7 @@ WIDTH, LEFT, RIGHT, TOP = 960, 76, 20, 74           # pixels: the drawing, and t
 ARENA, STRIP, CURVE, SPACE = 380, 10, 130, 46       # heights: addresses, kinds of steps, bytes in use, between them
 TALL = 13                                           # the least height of a rectangle with a label
 KINDS = "forward", "gradient", "other"
+soft = partial(label, class_="soft")
 
 STYLE = """
 .cygrad-plan { font: 11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
@@ -74,27 +75,23 @@ class Picture:
             nbytes = sum(row.nbytes for row in self.plan.rows if row.kind == kind)
             count = sum(row.kind == kind for row in self.plan.rows)
             words = f"{kind}: {count:,} buffers, {nbytes:,} bytes"
-            parts.append(f'<rect class="{kind}" x="{x:.1f}" y="41" width="11" height="11"/>'
-                         f'<text class="soft" x="{x + 16:.1f}" y="50">{words}</text>')
+            parts += [element("rect", class_=kind, x=x, y=41, width=11, height=11), soft(x + 16, 50, words)]
             x += 34 + columns(words) * LETTER
         return "".join(parts)
 
     def axes(self) -> list[str]:
         """The frames of the panels, with ticks."""
         end, foot = WIDTH - RIGHT, TOP + ARENA + STRIP
-        parts = [f'<rect class="gap" x="{LEFT}" y="{TOP}" width="{end - LEFT}" height="{ARENA}"/>']
+        parts = [element("rect", class_="gap", x=LEFT, y=TOP, width=end - LEFT, height=ARENA)]
         for tick in ticks(self.top / self.size):
             for y in (self.y(tick * self.size), self.bytes_y(tick * self.size)):
-                parts.append(f'<path class="grid" d="M{LEFT},{y:.1f}H{end}"/><text class="soft" x="{LEFT - 6}" '
-                             f'y="{y + 4:.1f}" text-anchor="end">{shown(tick)}</text>')
+                parts += [element("path", class_="grid", d=f"M{LEFT},{y:.1f}H{end}"),
+                          soft(LEFT - 6, y + 4, shown(tick), text_anchor="end")]
         for tick in ticks(len(self.plan.steps), whole=True, at_most=12):
             if tick >= self.steps: continue
-            x = self.x(tick + 0.5)
-            parts.append(f'<text class="soft" x="{x:.1f}" y="{foot + 14}" text-anchor="middle">{shown(tick)}</text>')
-        parts += [f'<text class="soft" x="{LEFT}" y="{TOP - 8}">address in {self.unit}</text>',
-                  f'<text class="soft" x="{LEFT}" y="{self.below - 8}">in use in {self.unit}</text>',
-                  f'<text class="soft" x="{end}" y="{foot + 28}" text-anchor="end">step</text>']
-        return parts
+            parts.append(soft(self.x(tick + 0.5), foot + 14, shown(tick), text_anchor="middle"))
+        return [*parts, soft(LEFT, TOP - 8, f"address in {self.unit}"),
+                soft(LEFT, self.below - 8, f"in use in {self.unit}"), soft(end, foot + 28, "step", text_anchor="end")]
 
     def buffer(self, row: "PlanRow") -> str:
         """A rectangle, with a label where there is room."""
@@ -103,37 +100,33 @@ class Picture:
         name = row.blob or row.operator
         about = (f"{name}: {row.nbytes:,} bytes at {row.offset:,}, written by {row.operator}, steps {row.first} to "
                  f"{row.last}")
-        text = ""
-        if h >= TALL:
-            label = fitted(name, int((w - 6) / LETTER))
-            if label:
-                text = (f'<text x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}" text-anchor="middle">{html.escape(label)}'
-                        f'</text>')
-        return (f'<g><title>{html.escape(about)}</title><rect class="buffer {row.kind}" x="{x:.1f}" y="{y:.1f}" '
-                f'width="{w:.1f}" height="{max(h, 0.8):.1f}"/>{text}</g>')
+        words = fitted(name, int((w - 6) / LETTER)) if h >= TALL else ""
+        return element("g", tooltip(about),
+                       element("rect", class_=f"buffer {row.kind}", x=x, y=y, width=w, height=max(h, 0.8)),
+                       label(x + w / 2, y + h / 2 + 4, words, text_anchor="middle") if words else "")
 
     def strip(self, k: int, step: str) -> str:
         """The mark of a step below the addresses, with its name."""
-        x, y = self.x(k), TOP + ARENA
-        return (f'<rect class="{self.plan.kinds[k]}" x="{x:.1f}" y="{y}" width="{self.x(k + 1) - x:.1f}" '
-                f'height="{STRIP}">'
-                f'<title>{html.escape(f"step {k}: {step}, {self.live[k]:,} bytes in use")}</title></rect>')
+        x = self.x(k)
+        return element("rect", tooltip(f"step {k}: {step}, {self.live[k]:,} bytes in use"), class_=self.plan.kinds[k],
+                       x=x, y=TOP + ARENA, width=self.x(k + 1) - x, height=STRIP)
 
     def curve(self) -> str:
         """The bytes in use at each step."""
         path = f"M{self.x(0):.1f},{self.bytes_y(0):.1f}"
         for k, nbytes in enumerate(self.live): path += f"V{self.bytes_y(nbytes):.1f}H{self.x(k + 1):.1f}"
-        return f'<path class="curve" d="{path}V{self.bytes_y(0):.1f}Z"/>'
+        return element("path", class_="curve", d=f"{path}V{self.bytes_y(0):.1f}Z")
 
     def marks(self) -> list[str]:
         """The bound as a line in both panels, and the step of the peak."""
         plan, end, x = self.plan, WIDTH - RIGHT, self.x(self.at + 0.5)
-        parts = [f'<path class="bound" d="M{LEFT},{y:.1f}H{end}"><title>bound: {plan.bound_bytes:,} bytes</title>'
-                 f'</path>' for y in (self.y(plan.bound_bytes), self.bytes_y(plan.bound_bytes))]
+        bound = plan.bound_bytes
+        parts = [element("path", tooltip(f"bound: {bound:,} bytes"), class_="bound", d=f"M{LEFT},{y:.1f}H{end}")
+                 for y in (self.y(bound), self.bytes_y(bound))]
         if not plan.steps: return parts
         words = f"peak at step {self.at}, {plan.steps[self.at]}: {plan.bound_bytes:,} bytes in use (bound)"
         width = columns(words) * LETTER
         at = min(max(x, LEFT + width / 2), end - width / 2)
         foot = self.below + CURVE
-        return [*parts, f'<path class="peak" d="M{x:.1f},{TOP}V{foot + 6}"/>',
-                f'<text x="{at:.1f}" y="{foot + 20}" text-anchor="middle">{html.escape(words)}</text>']
+        return [*parts, element("path", class_="peak", d=f"M{x:.1f},{TOP}V{foot + 6}"),
+                label(at, foot + 20, words, text_anchor="middle")]

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from drawing import CATEGORIES, GREY, box, svg
+from drawing import CATEGORIES, GREY, box, label, svg
 
 import cygrad as cg
 
@@ -79,11 +79,11 @@ def events():
     across, rows = 40, {}
     for k, state in enumerate(all_states):
         for name, nbytes, category in state["live"]: rows.setdefault(name, []).append((k, nbytes, category))
-    parts = ['<text x="12" y="20" font-weight="bold">event</text>']
-    parts += [f'<text x="{120 + across * k}" y="20" text-anchor="middle">{k}</text>' for k in range(len(all_states))]
+    parts = [label(12, 20, "event", font_weight="bold")]
+    parts += [label(120 + across * k, 20, k, text_anchor="middle") for k in range(len(all_states))]
     for i, (name, moments) in enumerate(rows.items()):
         y = 30 + 22 * i
-        parts.append(f'<text x="12" y="{y + 14}">{name}: {moments[0][1]:,}</text>')
+        parts.append(label(12, y + 14, f"{name}: {moments[0][1]:,}"))
         while moments:
             category = moments[0][2]
             run = [m for m in moments if m[2] == category]
@@ -94,9 +94,8 @@ def events():
     for k, total in enumerate(sums):
         height = 70 * total / max(sums)
         parts.append(box(100 + across * k, below - height, across, height, "#e2e8f0", "", f"{total:,} bytes"))
-        parts.append(f'<text x="{100 + across * k + 20}" y="{below + 14}" text-anchor="middle" fill="{GREY}">{total:,}'
-                     "</text>")
-    parts.append(f'<text x="12" y="{below + 14}" font-weight="bold">live bytes</text>')
+        parts.append(label(100 + across * k + 20, below + 14, f"{total:,}", text_anchor="middle", fill=GREY))
+    parts.append(label(12, below + 14, "live bytes", font_weight="bold"))
     return svg(100 + across * len(all_states) + 12, below + 24, parts)
 
 

@@ -4,7 +4,7 @@ import re
 from contextlib import ExitStack
 from pathlib import Path
 
-from drawing import BACKWARD, CATEGORIES, EDGE, FORWARD, GREY, box, svg, text
+from drawing import BACKWARD, CATEGORIES, EDGE, FORWARD, GREY, box, element, line, svg, text
 
 import cygrad as cg
 
@@ -59,11 +59,11 @@ def scalar_graph():
         for parent, derivative in node.parents:
             left, above = places[parent]
             x1, y1, x2, y2 = left + 130, above + 24, right, below + 24
-            parts.append(f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{EDGE}"/>')
+            parts.append(line(x1, y1, x2, y2))
             parts.append(text((x1 + x2) / 2, (y1 + y2) / 2 - 6, f"{derivative:g}", "middle", "bold", "#b91c1c"))
     for node, name in ((x, "x"), (y, "y"), (product, "x * y"), (z, "x * y + x")):
         left, above = places[node]
-        parts += [f'<rect x="{left}" y="{above}" width="130" height="48" rx="6" fill="{FORWARD}" stroke="{EDGE}"/>',
+        parts += [element("rect", x=left, y=above, width=130, height=48, rx=6, fill=FORWARD, stroke=EDGE),
                   text(left + 65, above + 20, f"{name} = {node.value:g}", "middle", "bold"),
                   text(left + 65, above + 38, f"gradient {node.grad:g}", "middle")]
     parts.append(text(40, 226, "made first", color=GREY))
@@ -89,9 +89,9 @@ def scopes():
         lines.append((f"with cg.{scope}:", depth, cg.is_recording(), cg.is_training()))
     while stack: stack.pop().close()
     lines.append(("outside", 0, cg.is_recording(), cg.is_training()))
-    for i, (line, depth, *flags) in enumerate(lines):
+    for i, (words, depth, *flags) in enumerate(lines):
         y = 34 + 26 * i
-        parts.append(text(20 + 24 * depth, y + 17, line))
+        parts.append(text(20 + 24 * depth, y + 17, words))
         parts += [box(330 + 100 * k, y, 90, 24, color if flag else "#f8fafc", "on" if flag else "off")
                   for k, (flag, color) in enumerate(zip(flags, (FORWARD, BACKWARD), strict=True))]
     return svg(540, 34 + 26 * len(lines) + 8, parts)
@@ -123,8 +123,8 @@ def operator():
     for i, (name, what, color) in enumerate(rows):
         y = 10 + 50 * i
         parts += [text(20, y + 22, name, weight="bold"), box(140, y, 480, 34, color, what)]
-        if i < 3: parts.append(f'<line x1="380" y1="{y + 34}" x2="380" y2="{y + 50}" stroke="{EDGE}"/>')
-    parts.append(f'<path d="M620,127 h20 v100 h-20" fill="none" stroke="{EDGE}"/>')
+        if i < 3: parts.append(line(380, y + 34, 380, y + 50))
+    parts.append(element("path", d="M620,127 h20 v100 h-20", fill="none", stroke=EDGE))
     return svg(660, 260, parts)
 
 
@@ -161,17 +161,17 @@ def report():
     peak, across = max(sums), 600 / len(sums)
     parts = []
     for k, moment in enumerate(moments):
-        x, y = f"{30 + across * k:.1f}", 300.0
+        x, y = 30 + across * k, 300.0
         for category in CATEGORIES:
             height = 250 * moment[category] / peak
             if not height: continue
             y -= height
             about = f"event {k}, {category}: {moment[category]:,} bytes"
-            parts.append(f'<rect x="{x}" y="{y:.1f}" width="{across:.1f}" height="{height:.1f}" '
-                         f'fill="{CATEGORIES[category]}"><title>{about}</title></rect>')
-    x = f"{30 + across * (sums.index(peak) + 0.5):.1f}"
-    parts.append(f'<line x1="{x}" y1="42" x2="{x}" y2="300" stroke="{EDGE}" stroke-dasharray="4 3"/>')
-    parts.append(text(float(x), 38, f"peak {peak:,}", "middle"))
+            parts.append(element("rect", element("title", about), x=x, y=y, width=across, height=height,
+                                 fill=CATEGORIES[category]))
+    x = 30 + across * (sums.index(peak) + 0.5)
+    parts.append(line(x, 42, x, 300, stroke_dasharray="4 3"))
+    parts.append(text(x, 38, f"peak {peak:,}", "middle"))
     for phase in dict.fromkeys(phases):
         first, count = phases.index(phase), phases.count(phase)
         parts.append(box(30 + across * first, 8, across * count, 18, "#f8fafc", phase, f"{phase}: {count} events"))

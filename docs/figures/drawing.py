@@ -1,6 +1,8 @@
 """What the figures are drawn with: SVG documents and boxes in the colors of all chapters."""
 
-from xml.sax.saxutils import escape
+from html import escape
+
+from cygrad.drawing.svg import element, label
 
 FORWARD, BACKWARD, EDGE, GREY = "#a5c9e1", "#f0b49e", "#334155", "#475569"
 CATEGORIES = {"parameters": "#c4d79b", "optimizer": "#c4b5fd", "gradients": BACKWARD, "saved": FORWARD,
@@ -9,20 +11,26 @@ CATEGORIES = {"parameters": "#c4d79b", "optimizer": "#c4b5fd", "gradients": BACK
 
 def svg(width, height, parts, size=12):
     """A whole drawing of this size in pixels."""
-    head = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-            f'font-size="{size}">')
-    return "\n".join([head, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>", ""])
+    paper = element("rect", width="100%", height="100%", fill="#fff")
+    return element("svg", "\n", "\n".join([paper, *parts]), "\n", xmlns="http://www.w3.org/2000/svg",
+                   viewBox=f"0 0 {width} {height}", font_family="sans-serif", font_size=size) + "\n"
 
 
 def box(x, y, width, height, color, text="", about=""):
     """A rectangle with a text, if there is room for it. `about` appears under the pointer."""
-    shown = f'<text x="{x + 4:.1f}" y="{y + height / 2 + 4:.1f}">{escape(text)}</text>' \
-        if height >= 14 and width >= 6.2 * len(text) + 6 else ""
-    return (f'<g><title>{escape(about or text)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" '
-            f'height="{max(height, 0.5):.1f}" fill="{color}" stroke="{EDGE}" stroke-width="0.5"/>{shown}</g>')
+    x, y, height = float(x), float(y), float(height)
+    fits = height >= 14 and width >= 6.2 * len(text) + 6
+    return element("g", element("title", escape(about or text, False)),
+                   element("rect", x=x, y=y, width=float(width), height=max(height, 0.5), fill=color, stroke=EDGE,
+                           stroke_width="0.5"), label(x + 4, y + height / 2 + 4, text) if fits else "")
 
 
 def text(x, y, what, anchor="start", weight="normal", color=""):
     """A line of text that begins, ends or is centred at x."""
-    fill = f' fill="{color}"' if color else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}"{fill}>{escape(what)}</text>'
+    fill = {"fill": color} if color else {}
+    return label(float(x), float(y), what, text_anchor=anchor, font_weight=weight, **fill)
+
+
+def line(x1, y1, x2, y2, **attributes):
+    """A line from one point to another."""
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=EDGE, **attributes)

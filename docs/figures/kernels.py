@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from drawing import BACKWARD, EDGE, FORWARD, box, svg, text
+from drawing import BACKWARD, EDGE, FORWARD, box, element, svg, text
 
 import cygrad as cg
 from cygrad import nn
@@ -81,8 +81,8 @@ def windows():
         for i, row in enumerate(matrix):
             parts += [box(left + 40 * j, 40 + 34 * i, 40, 34, BACKWARD if value == 4 else FORWARD, f"{value}")
                       for j, value in enumerate(row)]
-    parts.append(f'<rect x="60" y="40" width="80" height="68" fill="none" stroke="{EDGE}" stroke-width="3"/>')
-    parts.append(f'<rect x="280" y="40" width="40" height="136" fill="none" stroke="{EDGE}" stroke-width="3"/>')
+    parts.append(element("rect", x=60, y=40, width=80, height=68, fill="none", stroke=EDGE, stroke_width=3))
+    parts.append(element("rect", x=280, y=40, width=40, height=136, fill="none", stroke=EDGE, stroke_width=3))
     parts += [text(240 + 40 * j + 20, 192, f"{j}", "middle") for j in range(4)]
     parts.append(text(412, 192, "patch"))
     parts += [text(412, 62 + 34 * i, f"element {divmod(i, 2)} of the kernel") for i in range(4)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from drawing import BACKWARD, EDGE, FORWARD, GREY, box, svg
+from drawing import BACKWARD, EDGE, FORWARD, GREY, box, element, label, svg
 
 import cygrad as cg
 from cygrad.demo.training import cnn, mlp
@@ -36,11 +36,11 @@ def placements():
     parts = []
     for left, title, offsets in ((30, "first step first: 7 units", {"a": 0, "b": 2, "c": 4}),
                                  (350, "largest first: 5 units", {"a": 0, "b": 3, "c": 0})):
-        parts.append(f'<text x="{left}" y="20" font-weight="bold">{title}</text>')
+        parts.append(label(left, 20, title, font_weight="bold"))
         for name, (units, begin, end) in EXAMPLE.items():
             top = 200 - 24 * (offsets[name] + units)
             parts.append(box(left + 60 * begin, top, 60 * (end + 1 - begin), 24 * units, FORWARD, f"{name}: {units}"))
-        parts += [f'<text x="{left + 60 * step + 10}" y="218" fill="{GREY}">step {step}</text>' for step in range(4)]
+        parts += [label(left + 60 * step + 10, 218, f"step {step}", fill=GREY) for step in range(4)]
     return svg(620, 228, parts)
 
 
@@ -49,14 +49,14 @@ def arena(model):
     plan = training_net(model, (64, 1, 8, 8)).plan()
     first, last = min(r.first for r in plan.rows), max(r.last for r in plan.rows)
     across, up = 600 / (last + 1 - first), 300 / plan.peak_bytes
-    parts = [f'<text x="30" y="20" font-weight="bold">{plan.peak_bytes:,} bytes, bound {plan.bound_bytes:,}</text>',
-             f'<rect x="30" y="30" width="600" height="300" fill="none" stroke="{GREY}"/>']
+    parts = [label(30, 20, f"{plan.peak_bytes:,} bytes, bound {plan.bound_bytes:,}", font_weight="bold"),
+             element("rect", x=30, y=30, width=600, height=300, fill="none", stroke=GREY)]
     for r in plan.rows:
         about = f"{r.operator}: {r.nbytes:,} bytes at {r.offset:,}, steps {r.first} to {r.last}"
         parts.append(box(30 + (r.first - first) * across, 330 - (r.offset + r.nbytes) * up,
                          (r.last + 1 - r.first) * across, r.nbytes * up,
                          BACKWARD if "(backward)" in r.operator else FORWARD, r.operator, about))
-    parts.append(f'<text x="30" y="348" fill="{GREY}">steps {first} to {last}</text>')
+    parts.append(label(30, 348, f"steps {first} to {last}", fill=GREY))
     return svg(660, 360, parts, 11)
 
 
@@ -87,18 +87,18 @@ def addresses():
     columns = [name for kind in COLORS for name in kinds if kinds[name] == kind]
     place = {name: 190 + 26 * k for k, name in enumerate(columns)}
     bottom = 40 + 24 * len(operators)
-    parts = [f'<rect x="{x - 12}" y="28" width="24" height="{bottom - 28}" fill="{COLORS[kinds[name]]}" '
-             f'opacity="0.5"/><text transform="translate({x + 4},{bottom + 8}) rotate(90)">{escape(name)}</text>'
+    parts = [element("rect", x=x - 12, y=28, width=24, height=bottom - 28, fill=COLORS[kinds[name]], opacity=0.5)
+             + element("text", escape(name), transform=f"translate({x + 4},{bottom + 8}) rotate(90)")
              for name, x in place.items()]
     for kind in COLORS:
         x = min(place[name] for name in columns if kinds[name] == kind)
-        parts.append(f'<text x="{x - 12}" y="20" font-weight="bold">{kind}</text>')
+        parts.append(label(x - 12, 20, kind, font_weight="bold"))
     for k, o in enumerate(operators):
         y = 44 + 24 * k
-        parts.append(f'<text x="8" y="{y + 4}">{escape(o.type)}</text>')
+        parts.append(label(8, y + 4, o.type))
         for n in dict.fromkeys(o.inputs):
-            parts.append(f'<circle cx="{place[n]}" cy="{y}" r="8" fill="none" stroke="{EDGE}"/>')
-        parts += [f'<circle cx="{place[n]}" cy="{y}" r="4" fill="{EDGE}"/>' for n in o.outputs]
+            parts.append(element("circle", cx=place[n], cy=y, r=8, fill="none", stroke=EDGE))
+        parts += [element("circle", cx=place[n], cy=y, r=4, fill=EDGE) for n in o.outputs]
     return svg(200 + 26 * len(columns), bottom + 160, parts)
 
 
@@ -111,13 +111,12 @@ def times():
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in (head, *lines)]
     parts, y = [], 10
     for name, *ratios in rows[1:]:
-        parts.append(f'<text x="10" y="{y + 12}" font-weight="bold">{escape(name)}</text>')
+        parts.append(label(10, y + 12, name, font_weight="bold"))
         for peer, ratio in zip(rows[0][1:], ratios, strict=True):
             if not ratio: continue
             y += 22
             width = 180 * min(float(ratio), LONGEST)
-            parts += [f'<text x="10" y="{y + 12}">{escape(peer)}</text>', box(225, y, width, 15, FORWARD),
-                      f'<text x="{230 + width:.1f}" y="{y + 12}">{ratio}</text>']
+            parts += [label(10, y + 12, peer), box(225, y, width, 15, FORWARD), label(230 + width, y + 12, ratio)]
         y += 34
     return svg(640, y, parts)
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from drawing import BACKWARD, EDGE, FORWARD, box, svg, text
+from drawing import BACKWARD, FORWARD, box, line, svg, text
 
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "results" / "ranks.md"
 
@@ -37,8 +37,7 @@ def overlap():
         end = begin + each
         parts.append(box(20 + begin * across, 124, each * across, 24, FORWARD, "sum"))
     parts.append(text(26 + end * across, 141, f"{end:.1f} ms"))
-    parts.append(f'<line x1="{20 + backward * across:.1f}" y1="96" x2="{20 + backward * across:.1f}" y2="152" '
-                 f'stroke="{EDGE}" stroke-dasharray="4 3"/>')
+    parts.append(line(20 + backward * across, 96, 20 + backward * across, 152, stroke_dasharray="4 3"))
     return svg(640, 164, parts)
 
 

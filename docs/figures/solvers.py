@@ -1,6 +1,6 @@
 """Chapter 12: the paths of solvers in a valley."""
 
-from drawing import svg
+from drawing import element, label, svg
 
 import cygrad as cg
 
@@ -37,14 +37,13 @@ def panel(title, color, points, top):
 
     x, y = place(0, 0).split(",")
     levels = ((2 * h) ** 0.5 for h in (0.5, 4, 12, 25, 45, 70))
-    contours = [f'<ellipse cx="{x}" cy="{y}" rx="{r * ALONG:.1f}" ry="{r / 5 * ACROSS:.1f}"/>' for r in levels]
-    dots = [f'<circle cx="{p[0]}" cy="{p[1]}" r="2"/>' for p in (place(*w).split(",") for w in points)]
-    return "\n".join([
-        f'<svg y="{top}" height="{HEIGHT - 4}" viewBox="0 {top} {WIDTH} {HEIGHT - 4}">',
-        '<g fill="none" stroke="#cbd5e1">', *contours, "</g>",
-        f'<polyline points="{" ".join(place(*w) for w in points)}" fill="none" stroke="{color}"/>',
-        f'<g fill="{color}">', *dots, f'<text x="632" y="{top + 18}" text-anchor="end">{title}</text></g></svg>',
-    ])
+    contours = [element("ellipse", cx=x, cy=y, rx=r * ALONG, ry=r / 5 * ACROSS) for r in levels]
+    dots = [element("circle", cx=x, cy=y, r=2) for x, y in (place(*w).split(",") for w in points)]
+    return element(
+        "svg", element("g", *contours, fill="none", stroke="#cbd5e1"),
+        element("polyline", points=" ".join(place(*w) for w in points), fill="none", stroke=color),
+        element("g", *dots, label(632, top + 18, title, text_anchor="end"), fill=color),
+        y=top, height=HEIGHT - 4, viewBox=f"0 {top} {WIDTH} {HEIGHT - 4}")
 
 
 def paths():

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from drawing import BACKWARD, FORWARD, GREY, box, svg
+from drawing import BACKWARD, FORWARD, GREY, box, label, svg
 
 import cygrad as cg
 
@@ -148,18 +148,18 @@ def memory():
     """What each part of a block keeps, as bars."""
     by_hand, operators = memory_of_a_block(8, 256, 128, 4)
     scale = 420 / max(by_hand.values())
-    parts = ['<text x="10" y="20" font-weight="bold">bytes kept for backward, x of shape (8, 256, 128), 4 heads</text>']
+    parts = [label(10, 20, "bytes kept for backward, x of shape (8, 256, 128), 4 heads", font_weight="bold")]
     y = 36
     for name in by_hand:
-        parts.append(f'<text x="10" y="{y + 20}">{name}</text>')
+        parts.append(label(10, y + 20, name))
         for kept, color in ((by_hand[name], BACKWARD), (operators[name], FORWARD)):
             parts += [box(110, y, kept * scale, 14, color, about=f"{name}: {kept:,} bytes"),
-                      f'<text x="{116 + kept * scale:.1f}" y="{y + 12}">{kept:,}</text>']
+                      label(116 + kept * scale, y + 12, f"{kept:,}")]
             y += 15
         y += 10
     for x, color, about, kept in ((110, BACKWARD, "by hand", by_hand), (350, FORWARD, "operators", operators)):
         parts += [box(x, y + 4, 14, 14, color),
-                  f'<text x="{x + 20}" y="{y + 16}">{about}: {sum(kept.values()):,} in all</text>']
+                  label(x + 20, y + 16, f"{about}: {sum(kept.values()):,} in all")]
     return svg(640, y + 30, parts)
 
 
@@ -174,11 +174,11 @@ def learned():
     parts = []
     for h, head in enumerate(weights):
         left = 84 + 380 * h
-        parts.append(f'<text x="{left}" y="20" font-weight="bold">head {h}</text>')
-        for j, c in enumerate(WORD[:-1]): parts.append(f'<text x="{left + 24 * j + 8}" y="40" fill="{GREY}">{c}</text>')
+        parts.append(label(left, 20, f"head {h}", font_weight="bold"))
+        parts += [label(left + 24 * j + 8, 40, c, fill=GREY) for j, c in enumerate(WORD[:-1])]
         for i, row in enumerate(head, LENGTH):
             top = 48 + 24 * (i - LENGTH)
-            parts.append(f'<text x="{left - 70}" y="{top + 16}">{WORD[i]}, then {WORD[i + 1]}</text>')
+            parts.append(label(left - 70, top + 16, f"{WORD[i]}, then {WORD[i + 1]}"))
             for j, weight in enumerate(row):
                 color = "#cbd5e1" if j > i else FORWARD if weight > 0.5 else "#fff"
                 parts.append(box(left + 24 * j, top, 24, 24, color, about=f"{WORD[i]} at {i} sees {WORD[j]} at {j}"))

@@ -1,6 +1,7 @@
 /* Improves the error for an unexpected keyword argument. This file is included only in cygrad/_cyutility, before the
-   code that Cython generates there, which parses the keyword arguments of all modules. If a function does not have a
-   keyword, core/answers.py may have a message that names cygrad's keyword. Successful calls do not run this code. */
+   code that Cython generates there, which parses the keyword arguments of all modules. It replaces PyErr_Format in that
+   code (docs/decisions/0025). If a function does not have a keyword, core/answers.py may have a message that names
+   cygrad's keyword. Successful calls do not run this code. */
 
 #ifndef CYGRAD_ANSWERS_H
 #define CYGRAD_ANSWERS_H

@@ -3,7 +3,6 @@
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
-from cygrad.core.backward cimport turn
 from cygrad.core.backward.gradients cimport DENSE, Gradient
 from cygrad.core.backward.turn cimport Turn
 from cygrad.core.execute.executor cimport LARGE_WORK
@@ -14,6 +13,7 @@ from cygrad.core.graph.slots cimport Slot, buffer_in, has_elements
 from cygrad.core.graph.tensor cimport Tensor, slot_from, slots_of
 from cygrad.core.graph.steps cimport Step, emit
 from cygrad.core.graph.trace cimport Trace, preparing
+from cygrad.core.late_bound cimport late_bound, trace_stage_t
 from cygrad.core.store.buffer cimport Buffer
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, Layout
@@ -132,4 +132,4 @@ cdef Buffer* owner(Turn b, const char* p) except NULL:
     raise RuntimeError(f"{b.node.name()} reads memory in backward that it did not declare, so it cannot be captured")
 
 
-turn.trace_stage = prepare_stage
+late_bound.trace_stage = <trace_stage_t>prepare_stage

@@ -45,9 +45,4 @@ cdef class Turn:
     cdef void return_grad(self) noexcept
     cdef const Layout* input_layout(self, int i) noexcept
 
-ctypedef int (*trace_stage_t)(Turn b, int stage, Buffer* workspace) except -1
-
-# set by stages.pyx: called instead of a stage, during a trace
-cdef trace_stage_t trace_stage
-
 cdef int run_stages(Turn b) except -1

@@ -25,6 +25,7 @@ from cygrad.core.backward.walk cimport Target
 from cygrad.core.backward.gradients cimport (
     DENSE, NO_GRADIENT, Gradient, drop_gradient, elements_of, is_writable, set_dense, share_gradient, take_gradient,
 )
+from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store.buffer cimport (
     GRADIENTS, VIRTUAL, WORKSPACE, ZEROS, Buffer, allocate, allocate_for, drop, mark_gradient, refuse_virtual,
 )
@@ -252,7 +253,7 @@ cdef inline bint compute(Turn b, int stage, uint64_t dying, uint32_t dying_gradi
         c.workspace = workspace.data
     try:
         arrives = place(b, &c.stages[stage], dying, dying_gradients)
-        if b.traced: trace_stage(b, stage, workspace)
+        if b.traced: late_bound.trace_stage(b, stage, workspace)
         elif c.work < LARGE_WORK: b.node.op.run_backward(c, stage)
         else:
             with nogil: b.node.op.run_backward(c, stage)
