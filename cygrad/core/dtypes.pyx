@@ -59,7 +59,6 @@ def get_default_dtype() -> np.dtype[Any]:
 
 cdef int find(char kind, int size) noexcept:
     """The first dtype of that kind with elements of that size, or -1."""
-    cdef int d
     for d in range(N_DTYPES):
         if kind_of(d) == kind and itemsize(d) == size: return d
     return -1
@@ -84,7 +83,6 @@ cdef int promote(int a, int b) except -1:
 
 
 cdef void fill_promoted() noexcept:
-    cdef int a, b
     for a in range(N_DTYPES):
         for b in range(N_DTYPES): promoted[a][b] = common(a, b)
 

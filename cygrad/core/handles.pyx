@@ -170,7 +170,6 @@ cdef class Replacing:
         self.discard()
         if not isinstance(error, OSError) or not error.errno: return 0
         if error.filename is None or error.filename == self.temporary: error.filename = self.name
-        return 0
 
     cdef int discard(self) except -1:
         """Close and remove the temporary file, if there is one."""
@@ -182,7 +181,6 @@ cdef class Replacing:
             pass
         finally:
             if path is not None: unlink(PyBytes_AS_STRING(path))
-        return 0
 
 
 cdef int flush_directory(directory) except -1:
@@ -194,4 +192,3 @@ cdef int flush_directory(directory) except -1:
         if e.errno != errno.EINVAL: raise
     finally:
         os.close(fd)
-    return 0

@@ -78,7 +78,6 @@ cdef int warn_here(str text, category) except -1:
     names = frame.f_globals
     warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"),
                            names.setdefault("__warningregistry__", {}))
-    return 0
 
 
 cdef str doing(const Flags* f):

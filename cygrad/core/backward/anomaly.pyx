@@ -13,7 +13,6 @@ from cygrad.kernels.array cimport Array
 cdef bint any_nan(const Gradient* g, int n) except -1:
     """Whether any of `n` gradients contains a NaN."""
     cdef Array a
-    cdef int k
     for k in range(n):
         if g[k].kind == DENSE: a = elements_of(&g[k])
         elif g[k].kind == TENSOR: a = array_of(tensor_in(&g[k]))

@@ -89,7 +89,6 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
         put_grad(leaf, made)
         if overwrite: made.buffer.gradients -= 1    # fresh() and put_grad() each counted a role
     drop_gradient(g)
-    return 0
 
 
 cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
@@ -111,7 +110,6 @@ cdef int deposit_rows(Leaf leaf, Gradient* g, bint overwrite) except -1:
         add_rows(s, grad)
         raise_version(flags(), grad.buffer)
     drop_gradient(g)
-    return 0
 
 
 cdef int clear(Tensor t) except -1:
@@ -122,7 +120,6 @@ cdef int clear(Tensor t) except -1:
         return fill_with_zeros(t)
     refuse_trace("zeroing a gradient that is not contiguous")
     window(t, True)[...] = 0
-    return 0
 
 
 cdef int deposit_tensor(Leaf leaf, Tensor t, bint overwrite) except -1:

@@ -121,7 +121,6 @@ cdef int zeros_for(Node node, int k, bint graph, list captures, Gradient* g) exc
     if not graph: return share_tensor(<Tensor>z, g)
     set_tensor(g, <Tensor>late_bound.locally_constant(
         z, [place_of(n, nr) for n, nr, _ in captures or ((node, k, 0),)]))
-    return 0
 
 
 cdef object formula(Node node, Context c, int i, g):

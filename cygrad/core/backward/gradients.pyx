@@ -51,7 +51,6 @@ cdef int share_tensor(Tensor t, Gradient* g) except -1:
     hold(t.buffer)
     mark_gradient(t.buffer)
     set_dense(g, t.buffer, lay.incref(t.layout), t.dtype)
-    return 0
 
 
 cdef Gradient* new_gradients(int n) except NULL:
@@ -67,7 +66,6 @@ cdef int make_dense(Gradient* g) except -1:
     share_tensor(dense_rows(rows_in(g)), &dense)
     drop_gradient(g)
     take_gradient(&dense, g)
-    return 0
 
 
 # ---- as tensors ------------------------------------------------------------------------------------------------------
@@ -111,7 +109,6 @@ cdef int add_gradient(Gradient* total, Gradient* g) except -1:
     drop_gradient(g)
     drop_gradient(total)
     set_tensor(total, <Tensor>both)
-    return 0
 
 
 cdef int add_sparse(Gradient* total, Gradient* g) except -1:
@@ -135,7 +132,6 @@ cdef int add_sparse(Gradient* total, Gradient* g) except -1:
     drop_gradient(total)
     drop_gradient(g)
     take_gradient(&sum, total)
-    return 0
 
 
 cdef int add_dense(Gradient* total, Gradient* g) except -1:
@@ -163,7 +159,6 @@ cdef int add_dense(Gradient* total, Gradient* g) except -1:
     drop_gradient(total)
     drop_gradient(g)
     total[0] = out
-    return 0
 
 
 cdef int add_elements(const Gradient* x, const Gradient* y, const Gradient* out) except -1:

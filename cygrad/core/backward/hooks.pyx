@@ -85,7 +85,6 @@ cdef int on_outputs(Node node, Gradient* g, bint graph) except -1:
         if g[k].kind == NO_GRADIENT: continue
         value = call_watched(f, (as_tensor(&g[k]),), graph, what)
         if value is not None: replace(&g[k], value, output_layout(node, k), node.dtype, graph, what)
-    return 0
 
 
 cdef tuple outputs_of(Node node, const Gradient* g):
@@ -101,7 +100,6 @@ cdef int before_node(Node node, Gradient* g, bint graph) except -1:
         values = read_values(call_watched(f, (outputs_of(node, g),), graph, what), node.n_out, what)
         for k, value in enumerate(values):
             if value is not None: replace(&g[k], value, output_layout(node, k), node.dtype, graph, what)
-    return 0
 
 
 cdef int after_node(Node node, Turn b, tuple outputs) except -1:
@@ -115,7 +113,6 @@ cdef int after_node(Node node, Turn b, tuple outputs) except -1:
         for i, value in enumerate(values):
             if value is not None and b.want[i]:
                 replace(&b.dx[i], value, b.input_layout(i), (<Node>edge_of(node, i).node).dtype, b.graph, what)
-    return 0
 
 
 cdef tuple read_values(values, int n, str what):
@@ -137,7 +134,6 @@ cdef int after_leaf(Leaf leaf, tuple given, bint graph) except -1:
     if given is None: return 0
     what = "a hook of a variable's node"
     for f in hooks_of(leaf, "after"): read_values(call_watched(f, ((), given), graph, what), 0, what)
-    return 0
 
 
 cdef void remove_hooks(Node node) noexcept:

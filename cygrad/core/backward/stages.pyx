@@ -28,7 +28,6 @@ cdef class StageStep(Step):
     cdef int run(self) except -1:
         if self.call.work < LARGE_WORK: return self.op.run_backward(&self.call, self.stage)
         with nogil: self.op.run_backward(&self.call, self.stage)
-        return 0
 
     cdef int set_array(self, Trace t, Turn b, Array* a) except -1:
         """Use an array of the turn. (An empty one may lie anywhere.)"""
@@ -108,7 +107,6 @@ cdef Buffer* held_by(const Gradient* g) noexcept:
 
 cdef Buffer* search(Turn b, const char* p) noexcept:
     cdef Slot* s = slots_of(b.node)
-    cdef int k
     for k in range(b.node.n_slots):
         if contains(buffer_in(&s[k]), p): return buffer_in(&s[k])
     for k in range(b.call.n_out):

@@ -26,7 +26,6 @@ cdef class Walk:
         self.entries, self.ready, self.capacity = self.inline_, self.inline_ready, SMALL
 
     def __dealloc__(self):
-        cdef Py_ssize_t i
         for i in range(self.n): self.drop_entry(&self.entries[i])
         if self.entries != self.inline_: PyMem_Free(self.entries)
         if self.ready != self.inline_ready: PyMem_Free(self.ready)
@@ -157,14 +156,12 @@ cdef class Walk:
         if self.n > SMALL:
             self.ready = <Item*>PyMem_Malloc((self.n + 1) * sizeof(Item))
             if self.ready == NULL: raise MemoryError("no memory for a backward pass")
-        return 0
 
     cdef int check_leaf(self, Leaf leaf, const Entry* e) except -1:
         leaf = seen_by(self, leaf)
         if self.graph and leaf.given and leaf.req != NULL_REQ and not e.captured:
             raise RuntimeError(f"create_graph=True would replace the gradient that was given to mark_variables for a "
                                f"variable of shape {lay.shape_tuple(leaf.layout)}; use autograd.grad, or attach_grad()")
-        return 0
 
     cdef bint writes_kept(self, Node node, int k) except -1:
         """Whether this pass writes the kept gradient of output `k`."""
@@ -188,7 +185,6 @@ cdef class Walk:
         if leaf is None: return 0
         t.leaf = <void*>leaf
         t.first = self.overwrites(leaf, e)
-        return 0
 
     cdef bint overwrites(self, Leaf leaf, const Entry* e) noexcept:
         """Whether the next contribution overwrites .grad. With "write" the first of a pass does. Inside a

@@ -20,7 +20,6 @@ cdef int rename(error, str name, str own=None) except -1:
     found = re.match(FIRST, error.args[0])
     if found is not None and found[1] in late_bound.names and found[1] != own:
         error.args = (name + error.args[0][found.end():],)
-    return 0
 
 
 cdef int check_broadcast(str name, Tensor x, Tensor y, Tensor z=None) except -1:
@@ -30,7 +29,6 @@ cdef int check_broadcast(str name, Tensor x, Tensor y, Tensor z=None) except -1:
         if z is not None: lay.decref(lay.broadcast(name, both, z.layout))
     finally:
         lay.decref(both)
-    return 0
 
 
 def composed(function, str name=None):

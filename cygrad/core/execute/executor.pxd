@@ -50,7 +50,6 @@ cdef inline int set_operands(Execution* e, const Operand* x, int n, uint64_t wan
             c.x = e.inline_x
             raise MemoryError("no memory for the operands")
     for i in range(n): c.x[i] = x[i].array
-    return 0
 
 cdef inline int infer(Execution* e, Operator op) except -1:
     """Let the operator declare its outputs and its workspace."""
@@ -63,7 +62,6 @@ cdef inline int place_fresh(Execution* e, int first) except -1:
     for i in range(first, c.n_out):
         e.buffers[i] = allocate_for(c.y[i].layout, c.y[i].dtype, OTHER)
         c.y[i].data = e.buffers[i].data
-    return 0
 
 cdef inline void place_view(Execution* e, const Operand* x) noexcept:
     """Place output 0 in the memory of the input that it is a view of."""
@@ -79,7 +77,6 @@ cdef inline int place_over(Execution* e, Tensor target) except -1:
     c.y[0].data = target.buffer.data + target.layout.offset * itemsize(target.dtype)
     e.buffers[0] = target.buffer
     hold(target.buffer)
-    return 0
 
 cdef inline int compute(Execution* e, Operator op) except -1:
     """Compute the outputs, which have been placed. Large work runs without the GIL."""
@@ -94,7 +91,6 @@ cdef inline int compute(Execution* e, Operator op) except -1:
         for i in range(c.n_in): work = max(work, <Py_ssize_t>c.x[i].layout.size)
     if work < LARGE_WORK: return op.forward(c)
     with nogil: op.forward(c)
-    return 0
 
 cdef inline void release(Execution* e) noexcept:
     """Release everything that an execution holds. Results that were moved to tensors are NULL."""

@@ -80,7 +80,6 @@ cdef int draw_again(Array* a, const void* parameters, object held) except -1:
     cdef const Draw* d = <const Draw*>parameters
     cdef Generator g = <Generator>(<tuple>held)[0]
     d.key[0], d.at[0] = g.key, take(g, d.blocks)
-    return 0
 
 
 cdef int draw_for(Generator g, uint64_t blocks, object attributes, uint64_t* key, uint64_t* at) except -1:
@@ -107,7 +106,6 @@ cdef int sample(Array* x, const void* parameters, object held) except -1:
     cdef Generator g = <Generator>held
     cdef uint64_t first = take(g, kernel.blocks_of(s.law, x.dtype, x.layout.size))
     kernel.sample(s.law, x.dtype, g.key, first, s.a, s.b, s.c, x.layout.size, x.data)
-    return 0
 
 
 cdef void give_back(Generator g, uint64_t first, uint64_t blocks) noexcept:
@@ -220,7 +218,6 @@ cdef int check_counts(Sampling s, dtype) except -1:
     if s.draws.n and lam + 10 * sqrt(lam) + 30 > most:
         raise ValueError(f"poisson: lam is {lam:g}; samples of {dtype} need a lam of at most "
                          f"{floor((sqrt(most - 5) - 5) ** 2):.0f}; use a larger dtype")
-    return 0
 
 
 cdef Tensor sampled(Generator g, str name, int form, shape, int dtype, dict parameters):
@@ -235,7 +232,6 @@ cdef int take_rows(Tensor x, Tensor y, Tensor indices, int axis) except -1:
     a[0], a[1], a[2] = array_of(x), array_of(y), array_of(indices)
     kernels.aim(&p, &a[0], &a[1], axis, 1, &a[2])
     with nogil: kernels.take(&p)
-    return 0
 
 
 cdef int choose(Generator g, Py_ssize_t n, Tensor order, bint replace, Tensor p, Tensor sums) except -1:
@@ -262,7 +258,6 @@ cdef int choose(Generator g, Py_ssize_t n, Tensor order, bint replace, Tensor p,
         room = fresh(lay.from_shape(order_room(&a[0], 0, False)), BOOL, OTHER)
         laws.race(key_of(g), draw(g, (n + 1) // 2), <double*>p.buffer.data, n, w)
         sort_order(&a[0], 0, False, NULL, &a[1], False, room.buffer.data)
-    return 0
 
 
 @cython.binding(False)

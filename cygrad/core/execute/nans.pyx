@@ -15,7 +15,6 @@ cdef bint any_nan(const Array* a) except -1:
 
 cdef bint reads_nan(const Execution* e) except -1:
     """Whether an operand has a NaN."""
-    cdef int i
     for i in range(e.call.n_in):
         if any_nan(&e.call.x[i]): return True
     return False
@@ -23,9 +22,7 @@ cdef bint reads_nan(const Execution* e) except -1:
 
 cdef int refuse_nan(const Execution* e, Operator op, bint read) except -1:
     """Raise RuntimeError if a result has a NaN. `read`: an operand had one."""
-    cdef int k
     if read: return 0
     for k in range(e.call.n_out):
         if any_nan(&e.call.y[k]):
             raise RuntimeError(f"{op.name}, at {line_here()}, produced the first NaN: its operands had none")
-    return 0

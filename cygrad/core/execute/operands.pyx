@@ -37,7 +37,6 @@ cdef object plain_operand(v):
 cdef bint convert(list xs) except -1:
     """Convert the entries that are not plain, in place. Returns whether there were any: the conversion may have
     released the memory of others."""
-    cdef Py_ssize_t i
     cdef bint converted = False
     for i in range(len(xs)):
         if is_plain(xs[i]): continue
@@ -72,7 +71,6 @@ cdef int cast_scalar(Operand* o, int dtype) except -1:
         except OverflowError:
             too_large(v, dtype)
         memcpy(&o.number, <const char*>raw, len(raw))
-    return 0
 
 
 cdef list prepare(Operator op, Operand* x, int n):
@@ -118,4 +116,3 @@ cdef int warn_if_widened(Operator op, list casts) except -1:
               f"everything computed from it is float64; cast the data with astype(\"float32\"), or make the variables "
               f"float64",
               PrecisionWarning)
-    return 0

@@ -36,7 +36,6 @@ cdef int note(str kind, tuple what) except -1:
     """Add to the list."""
     cdef list calls = calls_of(flags())
     if calls is not None: calls.append((kind, *what))
-    return 0
 
 
 cdef bint in_train_mode(const Flags* f) noexcept:

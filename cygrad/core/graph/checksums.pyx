@@ -58,7 +58,6 @@ cdef int remember(Node node) except -1:
     filename, line, _ = where()
     for k in range(node.n_slots):
         if buffer_in(&s[k]) != NULL: known[<size_t>&s[k]] = node.seq, checksum_in(&s[k]), f"{filename}:{line}"
-    return 0
 
 
 cdef int compare(Node node) except -1:
@@ -74,4 +73,3 @@ cdef int compare(Node node) except -1:
             f"{node.name()} at {place} saved a tensor of shape {lay.shape_tuple(s[k].layout)} for backward, and its "
             f"memory has been written since, not through the tensor but through a NumPy array or another library that "
             f"shares it; write after backward, or use cygrad.tensor(...), which copies, instead of asarray")
-    return 0

@@ -107,7 +107,6 @@ cdef int make_collectable(type kind, traverse_t traverse, clear_t clear) except 
     t.tp_alloc, t.tp_free = allocate_unseen, PyObject_GC_Del
     t.tp_traverse, t.tp_clear = traverse, clear
     PyType_Modified(t)
-    return 0
 
 
 cdef dealloc_t tensor_dealloc = (<PyTypeObject*>Tensor).tp_dealloc

@@ -26,4 +26,3 @@ cdef inline int add_accumulator(Node node, int output_nr, Leaf leaf) except -1:
     cdef Extras extras = give_extras(node)
     if extras.kept is None: extras.kept = []
     extras.kept.append((output_nr, leaf))
-    return 0

@@ -53,7 +53,6 @@ cdef int free_memory(Tensor t) except -1:
     t.base = None
     Py_SET_TYPE(<void*>t, <void*>FreedTensor)       # it has the same size, and is static as Tensor is
     t._node = None                                  # last: freeing the graph may run Python
-    return 0
 
 
 def free(Tensor self) -> None:

@@ -76,7 +76,6 @@ cdef class GradientSlice:
         self.indices, self.values = indices, values
         mark_gradient(indices.buffer)
         mark_gradient(values.buffer)
-        return 0
 
     def __dealloc__(self):
         if self.layout != NULL: lay.decref(self.layout)
@@ -122,7 +121,6 @@ cdef class GradientSlice:
         cdef Tensor indices, values, own = dense_copy(self.values), index = dense_copy(self.indices)
         cdef Py_ssize_t shape[MAX_NDIM]
         cdef Py_ssize_t n = index.layout.size, row, k
-        cdef int d
         cdef bint mean = op == "mean"
         if not isinstance(op, str) or op not in ("sum", "mean"):
             raise ValueError(f"deduplicate: op must be \"sum\" or \"mean\", got {described(op)}")
@@ -205,7 +203,6 @@ cdef Tensor dense_copy(Tensor t):
 cdef Tensor chained(Tensor a, Tensor b):
     """The rows of `a`, then those of `b`."""
     cdef Py_ssize_t shape[MAX_NDIM]
-    cdef int d
     cdef Tensor y
     a, b = dense_copy(a), dense_copy(b)
     for d in range(a.layout.ndim): shape[d] = a.layout.shape[d]
@@ -226,7 +223,6 @@ cdef int copy_rows(Tensor x, Tensor y, size_t at) except -1:
     target.data = y.buffer.data + at
     put_array(&a, target, y.buffer)
     call(flags(), "GradientSlice", copy_elements, &a, 0, NULL, 0, None)
-    return 0
 
 
 cdef GradientSlice joined(GradientSlice a, GradientSlice b):
@@ -264,7 +260,6 @@ cdef int add_rows(GradientSlice s, Tensor total) except -1:
     put(&a, s.values)
     put(&a, s.indices)
     call(flags(), "GradientSlice", add_elements, &a, 0, NULL, 0, None)
-    return 0
 
 
 cdef int add_elements(Array* a, const void* parameters, object held) except -1:
@@ -286,7 +281,6 @@ cdef int check_range(GradientSlice s, Py_ssize_t rows) except -1:
     a.n = 0
     put(&a, s.indices)
     call(flags(), "GradientSlice", check_elements, &a, 0, &rows, sizeof(rows), None)
-    return 0
 
 
 cdef int check_elements(Array* a, const void* parameters, object held) except -1:
@@ -301,7 +295,6 @@ cdef int check_indices(const Array* a, Py_ssize_t rows) except -1:
         if 0 <= at < rows: continue
         last = "" if rows == PY_SSIZE_T_MAX else f", and the gradient has {rows} rows"
         raise IndexError(f"GradientSlice: the index {at} is out of range: indices are at least 0{last}")
-    return 0
 
 
 cdef int check_rows(GradientSlice s, const Layout* like, int dtype, str what) except -1:
@@ -309,7 +302,6 @@ cdef int check_rows(GradientSlice s, const Layout* like, int dtype, str what) ex
     a shape takes it."""
     cdef const Layout* v = s.values.layout
     cdef bint fits = v.ndim == like.ndim and s.values.dtype == dtype
-    cdef int d
     for d in range(1, like.ndim if fits else 0): fits = fits and v.shape[d] == like.shape[d]
     if fits and s.layout != NULL: fits = lay.same_shape(s.layout, like)
     if not fits:
@@ -318,7 +310,6 @@ cdef int check_rows(GradientSlice s, const Layout* like, int dtype, str what) ex
                          f"they do not fit {DTYPES[dtype]} rows of a gradient of shape {lay.shape_tuple(like)}")
     check_range(s, like.shape[0])
     if s.layout == NULL: s.layout = lay.dense_like(like)
-    return 0
 
 
 cdef int put_rows(Leaf leaf, GradientSlice s) except -1:
@@ -342,7 +333,6 @@ cdef int copy_to_grad(Array* a, const void* parameters, object held) except -1:
     s.indices.buffer.version += 1
     s.values.buffer.version += 1
     if leaf.rows is not s: put_rows(leaf, s)
-    return 0
 
 
 cdef int trace_put(Leaf leaf, GradientSlice s) except -1:

@@ -115,7 +115,6 @@ cdef class scope:
             self.made = [pair for pair in self.made if pair[0]() is not None]
             self.limit = 2 * len(self.made) + 1024
         self.made.append((PyWeakref_NewRef(t, None), where() if self.capped else None))
-        return 0
 
 
 @cython.binding(False)

@@ -150,7 +150,6 @@ cdef int put_grad(Leaf leaf, Tensor grad) except -1:
         external_gradients += grad.buffer.flags & EXTERNAL
     leaf.rows = None
     leaf.grad = grad                                # last: freeing the old one may run Python code
-    return 0
 
 
 # ---- Tensor ----------------------------------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ cdef class Window(Attributes):
     elements of that tensor in row-major order."""
 
     def __cinit__(self, tuple shape, tuple strides, Py_ssize_t offset):
-        cdef int d
         if len(shape) != len(strides) or len(shape) > MAX_NDIM:
             raise ValueError(f"a window must have a stride for each of at most {MAX_NDIM} dimensions, got the shape "
                              f"{shape} and the strides {strides}")
@@ -50,11 +49,9 @@ cdef int join(Tensor x, Tensor y, bint recording) except -1:
     gc_track(y)
     y.base = x.base
     y.view = True
-    return 0
 
 
 cdef inline bint same_window(const Layout* x, const Layout* y) noexcept:
-    cdef int d
     if x == y: return True
     if x.offset != y.offset or not lay.same_shape(x, y): return False
     for d in range(x.ndim):
@@ -140,7 +137,6 @@ cdef int leave(Tensor t) except -1:
     """Remove the accumulator of `t` from its old graph position."""
     cdef Leaf leaf
     cdef list kept
-    cdef int i
     if t._node.op is None:                          # no longer a variable ("null"): only old graphs refer to the leaf
         leaf = <Leaf>t._node
         if leaf.tensor != <void*>t: return 0
@@ -151,7 +147,6 @@ cdef int leave(Tensor t) except -1:
         if (<Leaf>kept[i][1]).tensor == <void*>t:
             kept.pop(i)
             break
-    return 0
 
 
 cdef Node put_node(Tensor t):
@@ -177,7 +172,6 @@ cdef int written(Tensor t, Node node, int nr, Node put) except -1:
     gc_track(t)
     t._node, t._output_nr, t._tracked = node, nr, True
     t.rewrites = t.buffer.rewrites
-    return 0
 
 
 def place(Tensor x):

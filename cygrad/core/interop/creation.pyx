@@ -86,7 +86,6 @@ def full(shape: int | Sequence[int], value: float, dtype: npt.DTypeLike | None =
 
 
 cdef inline void fill_(real* data, Py_ssize_t n, real value) noexcept:
-    cdef Py_ssize_t i
     for i in range(n): data[i] = value
 
 
@@ -98,7 +97,6 @@ cdef void fill(char* data, Py_ssize_t n, int dtype, double value) noexcept:
 cdef int fill_kernel(Array* a, const void* parameters, object held) except -1:
     """A kernel: fill a dense array with a number."""
     fill(a.data, a.layout.size, a.dtype, (<const double*>parameters)[0])
-    return 0
 
 
 cdef Tensor head_full(Tensor y, double value):
@@ -171,7 +169,6 @@ cdef Tensor spaced(Py_ssize_t n, given, int dtype, first, second, step):
     """`n` numbers of `dtype`: first + i step, computed as in NumPy in the dtype `given`, block by block. Element 1 is
     `second`, unless that is None."""
     cdef Tensor t = fresh(lay.dense(1, &n), dtype, OTHER)
-    cdef Py_ssize_t start
     target = window(t, True)
     places = np.arange(min(n, BLOCK), dtype=given)
     block = np.empty_like(places)
@@ -219,7 +216,6 @@ cdef int check_range(start, stop, step) except -1:
         n = math.inf
     if n != n: raise ValueError(f"arange: from {start} up to {stop} by {step} is not a range; give finite numbers")
     check_size(n, f"arange: from {start} up to {stop} by {step} there are {'endless' if n == math.inf else n} numbers")
-    return 0
 
 
 cdef double number(str name, str what, value) except? -1:

@@ -114,7 +114,6 @@ cdef int code_of(int dtype) noexcept:
 
 
 cdef void describe(DLTensor* d, Tensor t, Loan* loan) noexcept:
-    cdef int i
     for i in range(t.layout.ndim):
         loan.shape[i] = t.layout.shape[i]
         loan.strides[i] = t.layout.strides[i]

@@ -53,7 +53,6 @@ cdef class Lease:
 
 cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
     """Fill `view` as the buffer protocol's flags `wanted` require."""
-    cdef int d
     cdef bint plain = (wanted & PyBUF_STRIDES) != PyBUF_STRIDES
     if wanted & PyBUF_WRITABLE and not lease.writable:
         raise BufferError("this tensor is read-only, because it is a variable, belongs to a graph or has read-only "
@@ -77,14 +76,12 @@ cdef int fill_view(Lease lease, Py_buffer* view, int wanted) except -1:
     view.strides = NULL if plain else lease.strides
     view.suboffsets = NULL
     view.internal = NULL
-    return 0
 
 
 cdef Lease lease_of(const Array* a, Buffer* buffer, bint writable):
     """A Lease of the memory of `a`, which holds `buffer` unless that is NULL."""
     cdef Lease lease = Lease.__new__(Lease)
     cdef Py_ssize_t step = 1
-    cdef int d
     lease.data = a.data
     lease.ndim = a.layout.ndim
     lease.dtype = a.dtype
@@ -140,7 +137,6 @@ cdef int check_lendable(Tensor t, str caller) except -1:
     if is_tracked(t) and flags().recording:
         raise RuntimeError(f"{caller} of a tensor of shape {t.shape} that gradients flow through, while recording: "
                            f"{LOST}; use detach() first, or pause() the recording")
-    return 0
 
 
 cdef inline bint writable(Tensor t) except -1:

@@ -57,7 +57,6 @@ cdef int make_variable(Tensor t, grad_req, grad, bint with_grad, bint sparse=Fal
         if grad is not None or not with_grad: t.grad = grad
     else:
         t.requires_grad_()
-    return 0
 
 
 cdef str req_of(Tensor t):

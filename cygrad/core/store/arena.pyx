@@ -390,7 +390,6 @@ cdef size_t purge(size_t n) noexcept:
 cdef void release_all() noexcept:
     """Return every free page to the system, and the addresses of segments without a span in use."""
     cdef Span* s
-    cdef int which, k
     purge(<size_t>-1)
     for which in range(2):
         for k in range(bin_of(HUGE), BINS):
@@ -408,7 +407,6 @@ cdef size_t largest(size_t capacity) noexcept:
     addresses."""
     cdef size_t found = capacity // PAGE * PAGE, page, end, left
     cdef char* stop
-    cdef int which, k
     cdef Span* s
     for which in range(2):
         for k in range(BINS):

@@ -34,7 +34,6 @@ cdef class Lender:
 cdef void extent(const Array* a, size_t* low, size_t* high) noexcept nogil:
     """Find the first address of an element of `a`, and the address after its last byte."""
     cdef Py_ssize_t reach
-    cdef int d
     low[0] = high[0] = <size_t>a.data
     if a.layout.size == 0: return
     high[0] += itemsize(a.dtype)

@@ -55,7 +55,6 @@ cdef void destroy(Layout* l) noexcept nogil:
 cdef Layout* finish(Layout* l) noexcept nogil:
     """Compute `size` and `dense` from shape and strides."""
     cdef Py_ssize_t step = 1
-    cdef int d
     l.dense = True
     for d in range(l.ndim - 1, -1, -1):
         if l.shape[d] != 1 and l.strides[d] != step: l.dense = False
@@ -68,7 +67,6 @@ cdef Layout* finish(Layout* l) noexcept nogil:
 cdef Layout* counted(const Layout* l) except NULL nogil:
     """A copy of a layout, such as a local one, that can be shared."""
     cdef Layout* y = blank(l.ndim)
-    cdef int d
     for d in range(l.ndim): y.shape[d], y.strides[d] = l.shape[d], l.strides[d]
     y.offset, y.size, y.dense = l.offset, l.size, l.dense
     return y
@@ -78,7 +76,6 @@ cdef Layout* dense(int ndim, const Py_ssize_t* shape) except NULL nogil:
     """The row-major layout of a shape. Raises ValueError if the shape has more than MAX_SIZE elements."""
     cdef Layout* l = blank(ndim)
     cdef Py_ssize_t step = 1, bound = 1, size = 1
-    cdef int d
     for d in range(ndim - 1, -1, -1):
         l.shape[d] = shape[d]
         l.strides[d] = step                         # (never 0, even if a size is 0: stride 0 means repetition)
@@ -130,7 +127,6 @@ cdef int refuse_broadcast(str name, const Layout* x, const Layout* y, Py_ssize_t
 
 
 cdef inline bint same(const Layout* l, int ndim, const Py_ssize_t* shape) noexcept nogil:
-    cdef int d
     if l.ndim != ndim: return False
     for d in range(ndim):
         if l.shape[d] != shape[d]: return False
