@@ -10,7 +10,7 @@ from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.execute.generator cimport Generator, draw_for, give_back, given_or_default, read_chance
 from cygrad.core.graph.operator cimport (
-    BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved, temporary,
+    BackwardCall, Call, Operator, Stage, add_stage, hide, output_bit, reads_temporary, saved, temporary,
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -188,8 +188,7 @@ cdef class Attend(Operator):
         for d in range(n - 1): shape[d] = x[0].layout.shape[d]
         shape[n - 1] = a.value_width
         if c.wanted:
-            c.n_out, c.hidden = 2, 1
-            c.y[1].layout, c.y[1].dtype = lay.dense(n - 1, shape), c.x[0].dtype
+            hide(c, lay.dense(n - 1, shape), c.x[0].dtype)
         if (<Attending>c.attributes).heads_last: shape[n - 3], shape[n - 2] = shape[n - 2], shape[n - 3]
         c.y[0].layout, c.y[0].dtype = lay.dense(n, shape), c.x[0].dtype
         for i in range(3):

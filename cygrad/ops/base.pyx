@@ -376,7 +376,7 @@ cdef class View(Operator):
     """The base of operators whose output is a view of their input. `view_layout` computes the layout of the output.
     `grad_layout` computes that of the input's gradient, which is a view of the output's gradient. Both write to a
     LocalLayout."""
-    traits = "fused differentiable views"
+    traits = "fused differentiable views gradient_is_view"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         with gil: raise NotImplementedError("a subclass of View must implement view_layout")
@@ -390,9 +390,6 @@ cdef class View(Operator):
         c.y[0].layout = lay.counted(&l.layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).view = True
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         cdef LocalLayout l

@@ -9,7 +9,9 @@ from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, input_bit, output_bit, saved
+from cygrad.core.graph.operator cimport (
+    BackwardCall, Call, Operator, Stage, add_stage, hide, input_bit, output_bit, saved,
+)
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.backward.formula cimport Context
@@ -314,8 +316,7 @@ cdef class BatchNormPredict(ChannelNorm):
         shape[0], shape[1] = 2, x.shape[1]
         c.workspace_bytes = 0
         if c.wanted & ~input_bit(4):
-            c.n_out, c.hidden = 2, 1
-            c.y[1].layout, c.y[1].dtype = lay.dense(2, shape), c.x[0].dtype
+            hide(c, lay.dense(2, shape), c.x[0].dtype)
         else: c.workspace_bytes = (2 * x.shape[1] * itemsize(c.x[0].dtype) + 63) // 64 * 64
         for i in range(1, c.n_in): c.workspace_bytes += capacity(&c.x[i])
 

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport Call, Operator
+from cygrad.core.graph.operator cimport Call, Operator, hide
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.core.execute.run cimport apply2, apply3
@@ -215,8 +215,7 @@ cdef class ClassLoss(Operator):
         cdef Entropy e
         split(c.x[0].layout, (<LossOptions>c.attributes).options.axis, &e)
         rows = e.outer * e.inner
-        c.n_out, c.hidden = 2, 1
-        c.y[1].layout, c.y[1].dtype = lay.dense(1, &rows), c.x[0].dtype
+        hide(c, lay.dense(1, &rows), c.x[0].dtype)
 
 
 # ---- formulas --------------------------------------------------------------------------------------------------------

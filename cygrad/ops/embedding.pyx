@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t, uint64_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport (
-    ADDING, BackwardCall, Call, Operator, Stage, add_stage, adds, input_bit, output_bit, saved,
+    ADDING, BackwardCall, Call, Operator, Stage, add_stage, adds, hide, input_bit, output_bit, saved,
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Leaf, Tensor, ensure_tensor, is_variable, node_of
@@ -92,8 +92,7 @@ cdef class Embedding(Operator):
         shape[i.ndim] = c.x[1].layout.shape[1]
         c.y[0].layout, c.y[0].dtype = lay.dense(i.ndim + 1, shape), c.x[1].dtype
         if not c.wanted: return 0
-        c.n_out, c.hidden = 2, 1
-        c.y[1].layout, c.y[1].dtype = lay.dense_like(i), place_dtype(c.x[1].layout.shape[0])
+        hide(c, lay.dense_like(i), place_dtype(c.x[1].layout.shape[0]))
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef index_kernels.Places p
@@ -245,9 +244,7 @@ cdef class EmbeddingBag(Operator):
         if a.weighted: c.workspace_bytes += copied_bytes(c.x[scale_input(a)].layout, s.dtype)
         if not c.wanted or a.kind == MAX: c.workspace_bytes += s.n * itemsize(s.place_dtype)
         if not c.wanted: return 0
-        c.n_out, c.hidden = 2, 1
-        c.y[1].layout = lay.dense_like(c.y[0].layout if a.kind == MAX else i)
-        c.y[1].dtype = s.place_dtype
+        hide(c, lay.dense_like(c.y[0].layout if a.kind == MAX else i), s.place_dtype)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Form a = (<Bagged>c.attributes).form

@@ -2,7 +2,7 @@
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply_list
 from cygrad.kernels cimport driver
@@ -24,16 +24,13 @@ cdef class Factor(Attributes):
 
 cdef class ScaleGradient(Operator):
     """y = x (a view)        dx = s g, s a number"""
-    traits = "fused differentiable views"
+    traits = "fused differentiable views overwrites_gradient"
     alias = in_order = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).donated_gradients = 1
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return binary(MUL_LOOP, &b.g[0], (<Factor>b.attributes).factor, &b.dx[0])

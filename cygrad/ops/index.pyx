@@ -16,7 +16,7 @@ from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport (
-    BackwardCall, Call, Operator, Stage, add_stage, output_bit, reads_temporary, saved, temporary,
+    BackwardCall, Call, Operator, Stage, add_stage, hide, output_bit, reads_temporary, saved, temporary,
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -208,8 +208,7 @@ cdef class AddAt(Operator):
 
     cdef int infer(self, Call* c) except -1 nogil:
         check_values("add_at", &c.x[1], taken("add_at", &c.x[0], (<Indexed>c.attributes).axis, c.n_in - 2, &c.x[2]))
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
+        Operator.infer(self, c)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p
@@ -282,9 +281,7 @@ cdef class GatherRanked(Gathering):
     cdef int infer(self, Call* c) except -1 nogil:
         Gathering.infer(self, c)
         if not c.wanted: return 0
-        c.n_out, c.hidden = 2, 1
-        c.y[1].layout = lay.incref(c.y[0].layout)
-        c.y[1].dtype = place_dtype(c.x[0].layout.shape[(<Axis>c.attributes).axis])
+        hide(c, lay.incref(c.y[0].layout), place_dtype(c.x[0].layout.shape[(<Axis>c.attributes).axis]))
 
     cdef int forward(self, Call* c) except -1 nogil:
         Gathering.forward(self, c)
@@ -366,8 +363,7 @@ cdef class ScatterAdd(Operator):
 
     cdef int infer(self, Call* c) except -1 nogil:
         check_along("scatter_add", &c.x[0], (<Axis>c.attributes).axis, &c.x[1])
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
+        Operator.infer(self, c)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef kernel.Places p

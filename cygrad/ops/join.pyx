@@ -228,7 +228,7 @@ cdef void fill(const Array* y, const char* element) noexcept nogil:
 
 cdef class Pad(Operator):
     """y = x with margins of a number        dx = g without its margins, a view"""
-    traits = "fused differentiable"
+    traits = "fused differentiable gradient_is_view"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -244,9 +244,6 @@ cdef class Pad(Operator):
         if (<Margins>c.attributes).zero: memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
         else: fill(&c.y[0], (<Margins>c.attributes).element)
         kernel.copy(&c.x[0], &y)
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).view = True
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         cdef LocalLayout l
@@ -271,15 +268,12 @@ cdef class Diagonal(Attributes):
 
 cdef class Triangle(Operator):
     """The base of tril and triu: y = x, with zeros on one side of a diagonal."""
-    traits = "fused differentiable"
+    traits = "fused differentiable overwrites_gradient"
     cdef bint upper                                 # whether the upper side is cleared
 
     cdef int forward(self, Call* c) except -1 nogil:
         kernel.copy(&c.x[0], &c.y[0])
         kernel.wipe(&c.y[0], (<Diagonal>c.attributes).k, self.upper)
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).donated_gradients = 1
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         if b.dx[0].data != b.g[0].data: kernel.copy(&b.g[0], &b.dx[0])

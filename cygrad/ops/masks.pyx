@@ -16,7 +16,7 @@ from libc.stdint cimport uint8_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, hide, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.trace cimport has_values, refuse_trace
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -69,8 +69,7 @@ cdef int plan_mask(Call* c, const Array* mask, Py_ssize_t chosen) except -1:
     cdef int dtype = max(place_dtype(mask.layout.size), <int>UINT16)
     if not c.wanted or not has_gradients(c.y[0].dtype): return 0
     if chosen * itemsize(dtype) >= nbytes: return hide_bytes(c, nbytes)
-    c.n_out, c.hidden = 2, 1
-    c.y[1].layout, c.y[1].dtype = lay.dense(1, &chosen), dtype
+    hide(c, lay.dense(1, &chosen), dtype)
 
 
 cdef bint keep_mask(Call* c, const Array* mask, Py_ssize_t chosen) noexcept nogil:

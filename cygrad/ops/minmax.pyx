@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint8_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, hide, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
@@ -42,8 +42,7 @@ cdef class Extreme(Reduction):
         check_any_elements(self.name, c.x[0].layout, c.attributes)
         Reduction.infer(self, c)
         if c.wanted and has_gradients(c.y[0].dtype):
-            c.n_out, c.hidden = 2, 1
-            c.y[1].layout, c.y[1].dtype = lay.dense(1, &nbytes), UINT8
+            hide(c, lay.dense(1, &nbytes), UINT8)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Spread y

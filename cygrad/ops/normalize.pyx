@@ -5,7 +5,7 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add_stage, hide, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.backward.formula cimport Context
@@ -74,8 +74,7 @@ cdef class RowNorm(Operator):
             with gil: refuse_weight(self.name, c)
         c.y[0].layout, c.y[0].dtype = lay.dense_like(x), c.x[0].dtype
         if c.wanted & 3:
-            c.n_out, c.hidden = 2, 1
-            c.y[1].layout, c.y[1].dtype = lay.dense(rows, x.shape), c.x[0].dtype
+            hide(c, lay.dense(rows, x.shape), c.x[0].dtype)
         c.workspace_bytes = 0
         for d in range(1, c.n_in): c.workspace_bytes += capacity(&c.x[d])
 

@@ -4,7 +4,7 @@ cimport cython
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, saved
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, hide, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
@@ -107,9 +107,7 @@ cdef class MaxPool(Pools):
         infer_planes(c, p.out)
         if c.wanted:
             check_places(self.name, c.attributes)
-            c.n_out, c.hidden = 2, 1
-            c.y[1].layout = lay.incref(c.y[0].layout)
-            c.y[1].dtype = UINT8 if p.width == 1 else UINT16 if p.width == 2 else UINT32
+            hide(c, lay.incref(c.y[0].layout), UINT8 if p.width == 1 else UINT16 if p.width == 2 else UINT32)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Pool p = pool_of(c.attributes, &c.x[0], &c.y[0], c.y[1].data if c.hidden else NULL)

@@ -5,7 +5,7 @@ from libc.stdint cimport uint64_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.execute.generator cimport Generator, draw_for, give_back, given_or_default, read_probability
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, add_stage
+from cygrad.core.graph.operator cimport BackwardCall, Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, is_tracked
 from cygrad.core.graph.calls cimport in_train_mode
 from cygrad.core.thread_state cimport flags
@@ -31,14 +31,11 @@ cdef class Dropout(Operator):
     """y = x / (1 - p) where kept, else 0        dx = g / (1 - p) where kept, else 0
 
     Backward saves nothing: it draws the mask from the key and the counter again."""
-    traits = "promotes promotes_to_float fused differentiable mode_dependent"
+    traits = "promotes promotes_to_float fused differentiable mode_dependent overwrites_gradient"
     row = "dropout_with"
 
     cdef int forward(self, Call* c) except -1 nogil:
         return masked(c.attributes, &c.x[0], &c.y[0])
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).donated_gradients = 1
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return masked(b.attributes, &b.g[0], &b.dx[0])
@@ -61,16 +58,13 @@ cdef class DropoutIdentity(Operator):
     """y = x (a view)        dx = g
 
     dropout in predict mode. It is recorded because backward must detect nodes that depend on the mode."""
-    traits = "fused differentiable mode_dependent views"
+    traits = "fused differentiable mode_dependent views gradient_is_view"
     alias = in_order = True
 
     cdef int infer(self, Call* c) except -1 nogil:
         c.y[0].layout = lay.incref(c.x[0].layout)
         c.y[0].dtype = c.x[0].dtype
         c.view = 0
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).view = True
 
     cdef object formula(self, c, int i, g):
         return g

@@ -166,13 +166,11 @@ cdef Layout* repeated(const BackwardCall* b, const Layout* g) except NULL nogil:
 
 cdef class Sum(Reduction):
     """y = sum of x over axes        dx = g, repeated"""
+    traits = "fused differentiable gradient_is_view"
     integers = np.sum
 
     cdef int forward(self, Call* c) except -1 nogil:
         return self.fold(c, &folds.SUM, NULL, &c.y[0])
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).view = True
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return repeated(b, g)

@@ -69,8 +69,8 @@ cdef class Rule(Operator):
 
     cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
         """Write the coefficients of the kernel for the settings a, the learning rate and the number of the update. They
-        are zeros before."""
-        pass
+        are zeros before. By default the rule has one setting and weight_decay."""
+        c[0], c[1], c[L2] = lr, a[0], a[1]
 
     cdef int infer(self, Call* c) except -1 nogil:
         with gil: check_inputs(self, c)
@@ -142,18 +142,12 @@ cdef class MomentumUpdate(Rule):
     """v = momentum v + lr g, w = w - v        no gradient"""
     state_names, defaults = "v", dict(momentum=0.9, weight_decay=0.0)
 
-    cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
-        c[0], c[1], c[L2] = lr, a[0], a[1]
-
 
 cdef class NesterovUpdate(Rule):
     """v = momentum u - lr g, w = w + (1 + momentum) v - momentum u        no gradient
 
     u is the old v."""
     state_names, defaults = "v", dict(momentum=0.9, weight_decay=0.0)
-
-    cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
-        c[0], c[1], c[L2] = lr, a[0], a[1]
 
 
 cdef class LarsUpdate(Rule):
@@ -171,9 +165,6 @@ cdef class LarsUpdate(Rule):
 cdef class AdagradUpdate(Rule):
     """v = v + g^2, w = w - lr g / (sqrt(v) + eps)        no gradient"""
     state_names, defaults = "v", dict(eps=1e-8, weight_decay=0.0)
-
-    cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
-        c[0], c[1], c[L2] = lr, a[0], a[1]
 
 
 cdef class AdadeltaUpdate(Rule):

@@ -34,7 +34,7 @@ cdef class Scan(Attributes):
 cdef class Cumsum(Operator):
     """y_k = sum of x_i, i up to k        dx_k = sum of g_i, i from k on"""
     functions, integers = {"cumsum_reversed": "x"}, np.cumsum
-    traits = "fused differentiable"
+    traits = "fused differentiable overwrites_gradient"
 
     cdef tuple row_of(self, attributes):
         return "cumsum_reversed" if attributes.reverse else "cumsum", attributes.arguments()
@@ -47,9 +47,6 @@ cdef class Cumsum(Operator):
     cdef int forward_with_gil(self, Call* c) except -1:
         """Sum integers with NumPy. They have no gradients, so `reverse` is never set."""
         np.cumsum(lend(&c.x[0], NULL, False), (<Scan>c.attributes).axis, out=lend(&c.y[0], NULL, True))
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).donated_gradients = 1
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return run_sums(&b.g[0], &b.dx[0], (<Scan>b.attributes).axis, not (<Scan>b.attributes).reverse)
@@ -173,8 +170,7 @@ cdef class Recurrence(Operator):
     operands, reads = "x a", {"x": "a", "a": "a y"}
 
     cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
+        Operator.infer(self, c)
         if c.x[0].layout.size:
             c.workspace_bytes = slab_bytes(c.x[1].layout, (<Scan>c.attributes).axis, c.x[0].dtype)
 

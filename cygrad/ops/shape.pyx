@@ -229,9 +229,6 @@ cdef class BroadcastTo(View):
         y.ndim, y.offset = ndim, x.offset
         lay.finish(y)
 
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).view = True
-
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         return lay.incref(g)                        # the engine sums it to the shape of x
 
@@ -271,13 +268,10 @@ cdef class Flip(View):
 
 cdef class Copy(Operator):
     """y = x, copied to new memory        dx = g"""
-    traits = "fused differentiable"
+    traits = "fused differentiable gradient_is_view"
 
     cdef int forward(self, Call* c) except -1 nogil:
         gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
-
-    cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        add_stage(b, 1).view = True
 
     cdef object formula(self, c, int i, g):
         return g

@@ -7,7 +7,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport Call, Operator
+from cygrad.core.graph.operator cimport Call, Operator, hide
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels cimport search as searching
@@ -99,12 +99,9 @@ cdef class Sort(Operator):
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef int axis = (<Order>c.attributes).axis, size = itemsize(c.x[0].dtype)
-        c.y[0].layout = lay.dense_like(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
+        Operator.infer(self, c)
         if c.wanted and has_gradients(c.y[0].dtype):
-            c.n_out, c.hidden = 2, 1
-            c.y[1].layout = lay.incref(c.y[0].layout)
-            c.y[1].dtype = place_dtype(c.x[0].layout.shape[axis])
+            hide(c, lay.incref(c.y[0].layout), place_dtype(c.x[0].layout.shape[axis]))
             c.workspace_bytes = kernel.order_room(&c.x[0], axis, False)
         elif c.y[0].layout.size and inner_of(c.y[0].layout, axis) > 1:
             c.workspace_bytes = columns_at_once(c.y[0].layout, axis, size) * c.y[0].layout.shape[axis] * size

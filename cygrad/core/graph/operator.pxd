@@ -106,6 +106,8 @@ cdef class Operator:
     cdef readonly bint data_dependent_shape     # the shape of the result depends on values, which infer reads
     cdef readonly bint signs        # backward needs only the signs of the saved output
     cdef readonly bint zero_derivative      # an input that gets no gradient has a derivative of zeros
+    cdef readonly bint gradient_is_view     # by default, the gradient of input 0 is a view of that of the output,
+    cdef readonly bint overwrites_gradient  # or may overwrite it
     cdef readonly object numpy      # the NumPy function that computes bools and integers, or None
     cdef uint64_t saved_for[N_READS]        # for each input, the mask of what its gradient reads
 
@@ -159,6 +161,11 @@ cdef inline int bit_of(int source) noexcept nogil:
 cdef inline bint computes(const Stage* s, int i) noexcept nogil:
     """Whether a stage computes the gradient of input i."""
     return s.computes >> (i if i < REST else <int>REST) & 1
+
+cdef inline void hide(Call* c, Layout* layout, int dtype) noexcept nogil:
+    """Declare output 1, a hidden one."""
+    c.n_out, c.hidden = 2, 1
+    c.y[1].layout, c.y[1].dtype = layout, dtype
 
 cdef uint64_t EVERY_INPUT   # Stage.computes: the gradients of all inputs
 

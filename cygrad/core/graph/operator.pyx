@@ -57,6 +57,7 @@ cdef class Operator:
         self.views, self.shows_part = "views" in traits, "shows_part" in traits
         self.data_dependent_shape, self.signs = "data_dependent_shape" in traits, "signs" in traits
         self.zero_derivative, self.numpy = "zero_derivative" in traits, cls.integers
+        self.gradient_is_view, self.overwrites_gradient = "gradient_is_view" in traits, "overwrites_gradient" in traits
         if not reads: return
         names = self.operands.split()
         bits = {name: output_bit(k) for k, name in enumerate(f"{self.outputs} {self.hidden}".split())}
@@ -105,7 +106,10 @@ cdef class Operator:
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         """Declare the stages of backward with add_stage(). If there is none, formula() computes the gradients. By
         default a fused operator has one stage, which computes the gradient of input 0."""
-        if self.fused and b.want[0]: add_stage(b, 1)
+        cdef Stage* s
+        if not self.fused or not b.want[0]: return 0
+        s = add_stage(b, 1)
+        s.view, s.donated_gradients = self.gradient_is_view, self.overwrites_gradient
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         """Compute the gradients (b.dx) and temporaries (b.temporaries) that a stage declares."""
