@@ -191,7 +191,6 @@ cdef Node function_node(Operator op, FunctionContext ctx, tuple inputs, list out
 cdef uint8_t source_of(Tensor t, tuple inputs, list outputs, list nr):
     """The Slot.source of a saved tensor. A tensor that is input and output was written in place: it counts as
     output."""
-    cdef int i
     for i in range(len(nr)):
         if outputs[nr[i]] is t: return OWN | i
     for i in range(len(inputs)):

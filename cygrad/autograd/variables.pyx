@@ -274,7 +274,6 @@ cdef bint on_its_way(Tensor g) noexcept:
 
 
 cdef int check_gradient(Tensor x, Tensor g, str what) except -1:
-    cdef int d
     check_readable(x)
     check_readable(g)
     if not lay.same_shape(x.layout, g.layout) or x.dtype != g.dtype:

@@ -145,7 +145,6 @@ cdef class EventLog(Open):
 
     cpdef start(self):
         """Start logging. Everything that can fail runs first."""
-        cdef int c
         if logs == NULL: about.begin_sites()
         set_phase(flags())
         self.sites, self.frames, self.shapes, self.layers = about.sites, about.frames, about.shapes, about.layers
@@ -216,7 +215,6 @@ cdef class EventLog(Open):
 
     cdef int fold(self, Py_ssize_t count) except -1:
         """Drop the first `count` events in memory."""
-        cdef Py_ssize_t i
         cdef bint collects = PyGC_Disable()         # a collection could free tensors, which would add events here
         self.suspended += 1
         try:
@@ -245,7 +243,6 @@ cdef class EventLog(Open):
     cdef MemoryState at(self, Py_ssize_t count):
         """The state after the first `count` events. Of the dropped events only the peak is known."""
         cdef MemoryState state
-        cdef Py_ssize_t i
         if count <= self.dropped and self.dropped and self.peak_state is not None: return self.peak_state
         state = self.base.copy()
         for i in range(self.held(count - self.dropped)): state.play(&self.event[i])
@@ -260,7 +257,6 @@ cdef class EventLog(Open):
     def totals(self):
         """The live bytes by category after all events."""
         cdef MemoryState state = self.at(len(self))
-        cdef int c
         return tuple([state.totals[c] for c in range(<int>CATEGORIES)])
 
     def course(self, Py_ssize_t points, count=None):
@@ -273,7 +269,6 @@ cdef class EventLog(Open):
         cdef size_t maximum = 0, total = 0
         cdef size_t best[CATEGORIES]
         cdef Py_ssize_t best_at = -1
-        cdef int c
         for c in range(<int>CATEGORIES): total += state.totals[c]
         for i in range(n):
             state.play(&self.event[i])
@@ -351,7 +346,6 @@ cdef class EventLog(Open):
         """The site where a live buffer was allocated; None if that was before the log or if the buffer is unknown."""
         cdef uintptr_t wanted = buffer
         cdef Entry* found = self.base.live.find(wanted)
-        cdef Py_ssize_t i
         for i in range(self.n - 1, -1, -1):
             if self.event[i].buffer == wanted and self.event[i].kind == ALLOCATED: return self.event[i].site
         return None if found == NULL else found.site

@@ -104,7 +104,6 @@ cdef int begin_sites() except -1:
     """Reset all tables when the first log opens. Earlier logs keep their own lists."""
     global sites, frames, shapes, others, numbers, shape_numbers, children, places, taken, depth, cut
     global layers, layer_numbers, known_layer, known_number, n_turns
-    cdef int k
     cdef Child* fresh = <Child*>PyMem_RawCalloc(1024, sizeof(Child))
     if fresh == NULL: raise MemoryError("no memory for a profile")
     PyMem_RawFree(children)
@@ -194,7 +193,6 @@ cdef uint32_t shape_now() noexcept:
     cdef KnownShape* s
     cdef size_t mixed
     cdef bint collects
-    cdef int d
     if l == NULL: return 0
     mixed = shaping.dtype
     for d in range(l.ndim): mixed = mixed * 31 + <size_t>l.shape[d]

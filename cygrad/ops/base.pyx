@@ -357,7 +357,6 @@ cdef Array number_array(double* bits, double number, int dtype) noexcept nogil:
 cdef int by_numpy(Operator op, Call* c) except -1:
     """Compute bools and integers with NumPy, which writes to the result without a temporary array. "unsafe" casts the
     result as an assignment does: in NumPy the square of a bool is an int8. NumPy still casts the inputs safely."""
-    cdef int i
     arrays = [lend(&c.x[i], NULL, False) for i in range(c.n_in)]
     dtype = arrays[0].dtype
     if c.attributes != NULL and <object>c.attributes is not None: arrays.append((<Number>c.attributes).number)

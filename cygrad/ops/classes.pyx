@@ -263,7 +263,6 @@ cdef object apply(Operator op, Tensor x, Tensor target, Tensor weight, LossOptio
 cdef int few_columns(Tensor x) noexcept:
     """Whether the dimensions after axis 1 have too few elements for vectors. Then the classes go to the last axis."""
     cdef Py_ssize_t inner = 1
-    cdef int d
     for d in range(2, x.layout.ndim): inner *= x.layout.shape[d]
     return x.layout.ndim > 2 and inner < MIN_COLUMNS
 

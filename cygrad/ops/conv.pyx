@@ -342,7 +342,6 @@ cdef object convolved(int nd, x, weight, bias, stride, padding, dilation, groups
     """conv1d, conv2d or conv3d."""
     cdef str name = f"conv{nd}d"
     cdef Tensor w = weights(name, weight, nd, "outputs, channels / groups"), t = batched(name, x, nd)
-    cdef int d
     (count,) = read_sizes(name, "groups", groups, 1, 1)
     steps, wide = read_sizes(name, "stride", stride, nd, 1), read_sizes(name, "dilation", dilation, nd, 1)
     check_activation(name, activation)
@@ -373,7 +372,6 @@ cdef object transposed(int nd, x, weight, bias, stride, padding, output_padding,
     """conv_transpose1d, 2d or 3d."""
     cdef str name = f"conv_transpose{nd}d"
     cdef Tensor w = weights(name, weight, nd, "channels, outputs / groups"), t = batched(name, x, nd)
-    cdef int d
     (count,) = read_sizes(name, "groups", groups, 1, 1)
     steps, wide = read_sizes(name, "stride", stride, nd, 1), read_sizes(name, "dilation", dilation, nd, 1)
     low, extra = read_sizes(name, "padding", padding, nd, 0), read_sizes(name, "output_padding", output_padding, nd, 0)
@@ -400,7 +398,6 @@ cdef object related(Role role, str name, int nd, x, y, size, stride, low, dilati
     """The tensor of that role, of this spatial size, from the two others (X before Y, the weights last). Raises
     ValueError unless the public functions could relate three such tensors."""
     cdef Tensor s = ensure_tensor(x), t = ensure_tensor(y)
-    cdef int d
     cdef list a = [None] * 3
     fits = s.layout.ndim == nd + 2 == t.layout.ndim and 0 not in s.shape[1:] + (t.shape[1:] if role == V else t.shape)
     (count,) = read_sizes(name, "groups", groups, 1, 1)

@@ -45,7 +45,6 @@ cdef class Settings(Attributes):
 
 
 cdef int set_fields(Settings s, str reduction, int variant, tuple numbers, tuple operands) except -1:
-    cdef int i
     s.reduction, s.variant, s.numbers, s.operands = reduction, variant, numbers, operands
     s.plan.kind, s.plan.variant, s.plan.n = NAMES.index(reduction), variant, len(operands)
     for i in range(len(numbers)): s.plan.p[i] = numbers[i]

@@ -33,7 +33,6 @@ cdef class Line(Attributes):
     cdef Py_ssize_t sizes[MAX_NDIM]
 
     def __cinit__(self, int axis1, int axis2, Py_ssize_t offset, tuple shape):
-        cdef int d
         self.axis1, self.axis2, self.offset, self.shape, self.ndim = axis1, axis2, offset, shape, <int>len(shape)
         for d in range(self.ndim): self.sizes[d] = shape[d]
 

@@ -181,7 +181,6 @@ cdef class Margins(Attributes):
 
     def __cinit__(self, tuple widths, value, dtype):
         cdef bytes element
-        cdef int d
         if len(widths) > MAX_NDIM: raise ValueError(f"a tensor has at most {MAX_NDIM} dimensions, got {len(widths)}")
         for d in range(<int>len(widths)): self.before[d], self.after[d] = <tuple>widths[d]
         self.zero = not value

@@ -50,7 +50,6 @@ cdef void set_target(Task* t, int k, const Array* y, Py_ssize_t elements) noexce
 cdef int refuse_matrix(Operator op, Py_ssize_t i, const Layout* x, what) except -1 with gil:
     """Raise LinAlgError: matrix `i` of x is not as the operator needs it."""
     cdef list index = []
-    cdef int d
     for d in range(x.ndim - 3, -1, -1):
         index.insert(0, i % x.shape[d])
         i //= x.shape[d]

@@ -225,7 +225,6 @@ cdef object rows(Operator op, x, weight, bias, eps, axes):
     """layer_norm and rms_norm. Axes that are not the last ones are moved there, and back."""
     cdef Tensor t = ensure_tensor(x)
     cdef Rows a = Rows.__new__(Rows)
-    cdef int d
     a.eps = eps
     if weight is not None: weight = ensure_tensor(weight)
     if bias is not None: bias = ensure_tensor(bias)

@@ -58,7 +58,6 @@ cdef class Pooling(Attributes):
 
 cdef bint leaves_images(const Pool* p, int nd) noexcept:
     """Whether a window leaves the images, so that the sizes of the result were rounded up."""
-    cdef int d
     for d in range(3 - nd, 3):
         if (p.out[d] - 1) * p.stride[d] > p.size[d] + 2 * p.low[d] - p.dilation[d] * (p.kernel[d] - 1) - 1: return True
     return False
@@ -246,7 +245,6 @@ cdef object pooled(list operators, int nd, x, kernel_size, stride, padding, dila
     cdef Operator op = operators[nd - 1]
     cdef str name = caller or op.name
     cdef Tensor t = batched(name, x, nd)
-    cdef int d
     kernel = read_sizes(name, "kernel_size", kernel_size, nd, 1)
     steps = kernel if stride is None else read_sizes(name, "stride", stride, nd, 1)
     low, wide = read_sizes(name, "padding", padding, nd, 0), read_sizes(name, "dilation", dilation, nd, 1)
@@ -279,7 +277,6 @@ cdef object adapted(list operators, int nd, x, output_size):
     cdef Operator op = operators[nd - 1]
     cdef str name = op.name
     cdef Tensor t = batched(name, x, nd)
-    cdef int d
     size, ones = t.shape[2:], (1,) * nd
     wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * nd
     if len(wanted) == nd: wanted = tuple([n if m is None else m for m, n in zip(wanted, size)])

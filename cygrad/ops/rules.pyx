@@ -38,7 +38,6 @@ cdef class RuleSettings(Attributes):
     """The settings of a rule, in the order of Rule.settings."""
 
     def __cinit__(self, tuple values):
-        cdef int i
         self.values = values
         for i in range(len(values)): self.value[i] = values[i]
 
@@ -103,7 +102,6 @@ cdef int check_inputs(Rule rule, const Call* c) except -1:
     """Raise TypeError or ValueError unless w, g and the states have one shape and one floating dtype, and lr and t are
     one number each."""
     cdef bint dtypes, shapes
-    cdef int i
     if c.n_in != FIRST_STATE + len(rule.states):
         raise ValueError(f"{rule.name} has the inputs {', '.join(rule.operands.split())}, got {c.n_in}")
     dtypes = is_real(c.x[0].dtype) and is_real(c.x[2].dtype) and c.x[3].dtype == INT64

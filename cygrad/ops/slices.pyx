@@ -414,7 +414,6 @@ def put_slice(x: Data, shape: int | Sequence[int], index: Any) -> Tensor:
 
 cdef tuple shape_at(Slices s):
     """The shape of x[index]."""
-    cdef int d
     return tuple([s.count[d] for d in range(s.n_out)])
 
 

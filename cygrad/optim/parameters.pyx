@@ -25,7 +25,6 @@ cdef class Group:
     cdef Group copy(self):
         """A group with the same settings."""
         cdef Group group = Group.__new__(Group)
-        cdef int i
         group.decay_at, group.first_at, group.converts = self.decay_at, self.first_at, self.converts
         for i in range(MAX_SETTINGS): group.value[i] = self.value[i]
         group.assign(self.numbers())

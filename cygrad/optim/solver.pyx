@@ -302,7 +302,6 @@ cdef class Solver:
         cdef Buffer* workspace = allocate(workspace_bytes, WORKSPACE) if workspace_bytes else NULL
         cdef Tensor w
         cdef uint64_t t = 0
-        cdef int i
         memset(&u, 0, sizeof(u))
         u.kernel = self.the_rule.kernel
         begin_update()
