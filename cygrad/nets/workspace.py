@@ -64,7 +64,6 @@ class Ready(NamedTuple):
     blobs: list[tuple[str, Tensor]]
     others: frozenset[str]      # blobs that have no values after a run
     changes: int                # counts changes of the workspace's blobs
-    keep: tuple[str, ...]       # what the caller of run() wanted beside the blobs that the net keeps
 
 
 class ForwardRun(NamedTuple):
@@ -101,7 +100,7 @@ class Workspace:
         self._own: set[str] = set()                 # blobs whose memory no other blob, net or program has
         self._made: dict[str, Program] = {}         # the programs in whose memory other blobs are
         self._programs: dict[Any, tuple[Any, list[Program] | None]] = {}
-        self._ready: dict[int, Ready] = {}
+        self._ready: dict[Any, Ready] = {}          # by the ids of nets, or (id, names) of run(keep=names)
         self._begun: dict[int, ForwardRun] = {}          # the forward parts, by the ids of their nets
         self._turn: Lock = {}
 
@@ -198,18 +197,20 @@ class Workspace:
         are not kept are added to their sum as they are computed, so the dict has the sum."""
         if not isinstance(net, Net): raise TypeError(f"Workspace.run takes a Net, got {described(net)}")
         with self._used("run", net):
+            key: Any = id(net)
             names = NONE
             if keep is not NONE:
                 names = check_names(keep, "Workspace.run", "keep")
                 for name in names: net._need(name, "Workspace.run")
+                key = id(net), names
             if before is not None or after is not None:
                 self._run_watched(net, before, after, net.kept.union(names))
                 return
-            ready = self._ready.get(id(net))
-            if ready is not None and (ready.keep is names or ready.keep == names) and self._is_ready(ready, net):
+            ready = self._ready.get(key)
+            if ready is not None and self._is_ready(ready, net, key):
                 self._run(net, ready.program, ready.values, ready.program.again)
                 for old, new in ready.rewritten: old.copy_(new)
-            else: self._run_anew(net, names)
+            else: self._run_anew(net, names, key)
 
     def forward(self, net: Net, clear_no_need_grad: bool = False) -> None:
         """Run the operators before the first gradient operator, for backward(). All blobs that they write have values
@@ -279,17 +280,17 @@ class Workspace:
         self._set_results(found, values, None, written(net.operators))
         self._ready.pop(id(net), None)
 
-    def _is_ready(self, ready: Ready, net: Net) -> bool:
+    def _is_ready(self, ready: Ready, net: Net, key: Any) -> bool:
         """Whether nothing has changed since the program of a net ran on these blobs."""
         if ready.net() is not net or ready.edits != net._edits or ready.program.difference(): return False
         if ready.changes == self._changes: return True
         for name, x in ready.blobs:
             if self._blobs.get(name) is not x: return False
         if not ready.others.isdisjoint(self._blobs): return False
-        self._ready[id(net)] = ready._replace(changes=self._changes)
+        self._ready[key] = ready._replace(changes=self._changes)
         return True
 
-    def _run_anew(self, net: Net, keep: tuple[str, ...]) -> None:
+    def _run_anew(self, net: Net, keep: tuple[str, ...], key: Any) -> None:
         """Run a net whose program, or some of whose blobs, may be other ones than in its last run."""
         values, made = self._inputs(net, "run"), written(net.operators)
         kept = net.kept | (made.intersection(keep) - {*net.bindings})
@@ -297,14 +298,13 @@ class Workspace:
         found = self._interpreted(net, values, kept) if program is None else self._run(
             net, program, values, program.run, *values.values())
         self._set_results(found, values, program, made)
-        self._ready.pop(id(net), None)
+        self._ready.pop(key, None)
         if program is None or not all(is_dense(x) for x in values.values()): return
         rewritten = [(self._blobs[name], y) for name, y in found.items() if name in values]
         blobs = [(name, self._blobs[name]) for name in (*values, *found)]
         if all(self._blobs[name] is x for name, x in values.items()):
             others = frozenset(made | {*net.bindings}) - {*values, *found}
-            self._ready[id(net)] = Ready(ref(net), net.edits, program, values, rewritten, blobs, others, self._changes,
-                                         keep)
+            self._ready[key] = Ready(ref(net), net.edits, program, values, rewritten, blobs, others, self._changes)
 
     def _set_results(self, found: Mapping[str, Tensor], values: Values, program: Program | None,
                      made: Collection[str]) -> None:
