@@ -9,7 +9,9 @@ from rows import same_bits
 from typed_nets import arrays_for, typed_net
 
 import cygrad as cg
-from cygrad.graph import Net, Operator
+from cygrad.graph import Net, Operator, Workspace
+from cygrad.nets import lowering
+from cygrad.nets.gradients import kept_names, results_of
 
 X = np.array([0.5, -1.0, 2.0])
 
@@ -175,3 +177,34 @@ def test_a_gradient_operator_in_immediate_mode():
     workspace, alone = filled(x=X, s_grad=X), Net()
     with workspace.immediate(): alone.add_operator(net.operators[-1])
     same_bits(workspace.fetch(net.operators[-1].outputs[0]).numpy(), 2 * X * X)
+
+
+# ---- what is found once ----------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_gradient_operator_writes_is_stored_in_it(seed, monkeypatch):
+    """It is what results_of() finds, and a run asks neither that again nor what the operators keep."""
+    net, sizes = typed_net(seed)
+    net.add_gradient_operators(["loss"])
+    made = [o for o in net.operators if o.of is not None and o.writes is not None]
+    assert made
+    for o in made:
+        assert o.replace().writes is None and results_of(o.replace(), net.constants) == o.writes
+        assert kept_names(o.of, [i for i, _ in o.writes]) == [*o.inputs[:len(o.inputs) - len(o.of.outputs)]]
+    with np.errstate(all="ignore"):
+        before, after = filled(**arrays_for(sizes, seed)), filled(**arrays_for(sizes, seed))
+        before.run(net)
+        asked = []
+        monkeypatch.setattr(lowering, "kept_names", lambda of, wanted: asked.append(of) or kept_names(of, wanted))
+        after.run(net)
+    assert not {*map(id, asked)} & {id(o.of) for o in made}
+    for name, y in values(before, map(str, net.blobs)).items(): same_bits(after.fetch(name).numpy(), y)
+
+
+def test_a_later_run_that_keeps_the_same_blobs_makes_no_new_program(monkeypatch):
+    net, _ = used(3)
+    workspace, names = filled(x=X), gradients_of(net)
+    workspace.run(net, keep=names)
+    monkeypatch.setattr(Workspace, "_run_anew", lambda *_: pytest.fail("the run was analysed again"))
+    workspace.run(net, keep=names)
+    assert {*values(workspace, names)} == {*names}
