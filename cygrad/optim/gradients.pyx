@@ -28,7 +28,6 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
     NULL, becomes what run_slice() needs. Raises for incomplete gradients and for those that do not fit."""
     cdef SolverParameter p
     cdef Tensor w, g
-    cdef GradientSlice rows
     cdef Leaf leaf
     cdef list found = []
     cdef size_t nbytes = 0
@@ -51,21 +50,37 @@ cdef list reached(dict parameters, str what, str refuses, size_t* workspace_byte
         if tracing: leaf = touch_leaf(leaf)
         else: data_of(w)
         if leaf.rows is not None:
-            if refuses is not None:
-                raise TypeError(f"{what}: the gradient of {name!r} is a GradientSlice, and {refuses} takes only "
-                                f"tensors; assign its to_dense(), or use embedding() with sparse=False and "
-                                f"attach_grad() without stype")
-            rows = <GradientSlice>leaf.rows
-            check_range(rows, w.layout.shape[0])
-            if not rows.values.layout.dense or not rows.indices.layout.dense: rows = rows.copy()
-            nbytes = max(nbytes, group_bytes(rows.indices.layout.size))
-            found.append((p, rows))
+            found.append((p, rows_for(<GradientSlice>leaf.rows, w, name, what, refuses, &nbytes)))
             continue
         g = leaf.grad
         ready(g)                                    # (allocates zeros that have no memory yet)
         found.append((p, g if g.layout.dense else copy_plain(g)))
     if workspace_bytes != NULL: workspace_bytes[0] = nbytes
     return found
+
+
+cdef GradientSlice rows_for(GradientSlice rows, Tensor w, name, str what, str refuses, size_t* nbytes):
+    """A row-sparse gradient of `w`, contiguous. `nbytes` becomes at least what run_slice() needs. Raises TypeError if
+    the solver takes none, ValueError for rows that `w` does not have."""
+    if refuses is not None:
+        raise TypeError(f"{what}: the gradient of {name!r} is a GradientSlice, and {refuses} takes only tensors; "
+                        f"assign its to_dense(), or use embedding() with sparse=False and attach_grad() without stype")
+    check_range(rows, w.layout.shape[0])
+    if not rows.values.layout.dense or not rows.indices.layout.dense: rows = rows.copy()
+    nbytes[0] = max(nbytes[0], group_bytes(rows.indices.layout.size))
+    return rows
+
+
+cdef object decayed(SolverParameter p, gradient, double rate):
+    """gradient + rate wd_mult w, in new memory; the gradient can be that of others, too."""
+    cdef Target t = Target.__new__(Target)
+    t.p = p
+    if type(gradient) is GradientSlice:
+        t.rows = (<GradientSlice>gradient).deduplicate()
+        t.values = t.rows.values
+    else: t.values = copy_plain(<Tensor>gradient)
+    run_on(t, kernel("decay"), rate * p.group.wd_mult)
+    return t.rows if t.rows is not None else t.values
 
 
 cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple arguments) except -1:
@@ -130,11 +145,9 @@ cdef list targets(dict parameters, str what, bint once):
     return out
 
 
-cdef int write(Target t, const Kernel* k, double c) except -1:
-    """Run a kernel over a gradient."""
+cdef int run_on(Target t, const Kernel* k, double c) except -1:
+    """Run a kernel over the values of a gradient."""
     cdef Update u
-    cdef Array a
-    cdef Leaf leaf = <Leaf>node_of(t.p.tensor)
     cdef Py_ssize_t i, n = t.values.layout.size, rows = t.values.layout.shape[0] if t.rows is not None else 1
     cdef char* parameter = data_of(t.p.tensor)
     cdef char* values = data_of(t.values)
@@ -147,9 +160,16 @@ cdef int write(Target t, const Kernel* k, double c) except -1:
         for i in range(rows):
             u.w, u.g = values + i * u.n * itemsize(u.dtype), parameter + index[i] * u.n * itemsize(u.dtype)
             run_rule(&u)
+
+
+cdef int write(Target t, const Kernel* k, double c) except -1:
+    """Run a kernel over a gradient."""
+    cdef Array a
+    cdef Leaf leaf = <Leaf>node_of(t.p.tensor)
+    run_on(t, k, c)
     if t.strided is not None:
         a = array_of(t.strided)
-        scatter(values, &a, 0, n)
+        scatter(data_of(t.values), &a, 0, t.values.layout.size)
         t.strided.buffer.version += 1
     elif t.rows is None: t.values.buffer.version += 1
     else: leaf.rows = t.rows

@@ -15,6 +15,7 @@ from warnings import warn
 
 from cygrad.core.graph.around cimport changed
 from cygrad.core.graph.calls cimport calls_of, note
+from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
@@ -37,13 +38,22 @@ from cygrad.core.errors import described, module_of
 from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
 from cygrad.optim.answers import SOLVERS, of_solver
+from cygrad.optim.fusing import FusedUpdates
 from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed, solver_text
 from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 
 
-cdef int refuse_in_capture(str what) except -1:
-    """Raise RuntimeError if the program that becomes a net would change the solver itself."""
+cdef int refuse_change(Solver solver, str what) except -1:
+    """Raise RuntimeError if the program that becomes a net would change the solver itself, or its updates are fused."""
     if lists_calls(): refuse_trace(f"{what} of a solver")
+    return refuse_fused(solver, what)
+
+
+cdef int refuse_fused(Solver solver, str what) except -1:
+    """Raise RuntimeError for what needs gradients in .grad, or other parameters, while updates are fused."""
+    if solver.fused is None: return 0
+    raise RuntimeError(f"{what}: the updates of this solver are fused into backward, so gradients are not stored; "
+                       f"close() what fuse_into_backward() returned first")
 
 
 @cython.binding(False)
@@ -71,6 +81,8 @@ cdef class Solver:
     cdef double pending             # the decay of the next update, where the rule has one; -1: that of the group
     cdef bint fuses                 # the rule has a decay of its own
     cdef str refuses                # the name of a solver that takes no GradientSlice, else None
+    cdef readonly object fused      # the FusedUpdates that are on, or None
+    cdef object __weakref__
 
     rule = ""
     settings = ("lr",)
@@ -142,7 +154,7 @@ cdef class Solver:
         cdef dict made = {} if reset else dict(self.parameters)
         cdef list groups = [] if reset else list(self.groups)
         cdef Group group
-        refuse_in_capture("set_parameters()")
+        refuse_change(self, "set_parameters()")
         for names, settings in each_group("set_parameters", parameters, len(made)):
             group = self.base if settings is None else group_from(self.base, self.lr, self.pending, settings)
             if group not in groups: groups.append(group)
@@ -157,7 +169,7 @@ cdef class Solver:
         set_learning_rate() keeps the ratio of the group's rate to the solver's. Raises as set_parameters does; then
         nothing has changed."""
         cdef dict made = dict(self.parameters)
-        refuse_in_capture("add_param_group()")
+        refuse_change(self, "add_param_group()")
         if not isinstance(param_group, dict):
             raise TypeError(f"add_param_group takes a dict with \"params\", got {type(param_group).__name__}")
         [(names, settings)] = each_group("add_param_group", [param_group], len(made))
@@ -184,14 +196,14 @@ cdef class Solver:
     def remove_parameters(self, keys):
         """Remove the parameters of these names, a list or one name, and their states. Other names are ignored. Raises
         TypeError for what is not a string."""
-        refuse_in_capture("remove_parameters()")
+        refuse_change(self, "remove_parameters()")
         names = removed(keys)
         self.parameters = {name: p for name, p in self.parameters.items() if name not in names}
         changed()
 
     def clear_parameters(self):
         """Remove all parameters and their states, and all groups."""
-        refuse_in_capture("clear_parameters()")
+        refuse_change(self, "clear_parameters()")
         self.parameters, self.groups = {}, [self.base]
         changed()
 
@@ -263,12 +275,13 @@ cdef class Solver:
             del calls[n:]
             note("zero_grad", ([x for x in self.get_parameters().values() if is_variable(x)], "zeros", self))
         use_solver(self)
-        if self.fuses: self._drop_decay()
+        if self.fuses or self.fused is not None: self._drop_decay()
 
     def _drop_decay(self):
         """Drop a fused weight_decay() that waits for an update."""
         if is_traced(self, {}, "_drop_decay", None, ()): return
         if self.pending >= 0: self.set_pending(-1)
+        if self.fused is not None: self.fused.rate = 0.0
 
     def update(self, update_pre_hook=None, update_post_hook=None):
         """Apply the update rule to every parameter that a backward pass has reached, or whose .grad was assigned, since
@@ -284,6 +297,10 @@ cdef class Solver:
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; call set_parameters() first")
         if self.the_rule is None: self._rule({})
+        if self.fused is not None:                  # (backward has done it)
+            if update_pre_hook is not None or update_post_hook is not None: refuse_fused(self, "update with hooks")
+            self._drop_decay()
+            return
         if is_traced(self, self.parameters, "update", self.refuses, (update_pre_hook, update_post_hook)): return
         ready = reached(self.parameters, "update", self.refuses, &workspace_bytes)
         if not ready:
@@ -344,6 +361,54 @@ cdef class Solver:
                        f"{', '.join(map(repr, done)) or 'no parameter'}")
             raise
 
+    def fuse_into_backward(self):
+        """Let each backward pass update the parameters itself: as soon as the gradient of a parameter is complete it
+        goes into the update, and its memory is free again. `.grad` stays as it was, and update() then does nothing.
+
+            with solver.fuse_into_backward():
+                with cg.record(): loss = model(x).sum()
+                loss.backward()                     # updates, too
+
+        Called without `with`, it stays on until close() of what it returns, also if that is not kept. The rule, the
+        states and their numbers of updates are those of update(). weight_decay(rate) before a backward pass is part of
+        it. The gradients of a parameter that is used several times are summed first.
+
+        While it is on, RuntimeError refuses what needs all gradients at once, before anything runs: clipping, scaling,
+        checks of gradients, other parameters, update() with hooks, passes with retain_graph or create_graph,
+        DynamicLossScalingUpdater, an Updater with accum_grad, comm or checks. A pass that fails has a note with the
+        parameters that have moved. Raises RuntimeError without parameters, if it is on, and for a parameter whose
+        updates another solver has fused."""
+        if not self.parameters:
+            raise RuntimeError("fuse_into_backward: this solver has no parameters; call set_parameters() first")
+        refuse_fused(self, "fuse_into_backward")
+        refuse_trace("fuse_into_backward()")
+        if self.the_rule is None: self._rule({})
+        self.fused = FusedUpdates(self, {name: x for name, x in self.get_parameters().items() if is_variable(x)})
+        return self.fused
+
+    def _end_fused(self):
+        """fuse_into_backward() is closed."""
+        self.fused = None
+
+    def _refuse_fused(self, what):
+        """Raise RuntimeError if updates are fused, for trainers."""
+        refuse_fused(self, what)
+
+    def _consume(self, name, gradient):
+        """Update the parameter `name` by its gradient, a tensor or a GradientSlice. False: there is none any more."""
+        cdef SolverParameter p = self.parameters.get(name)
+        cdef Tensor w
+        cdef size_t workspace_bytes = 0
+        if p is None or self.fused is None: return False
+        w = p.tensor
+        if type(gradient) is GradientSlice:
+            gradient = gradients.rows_for(<GradientSlice>gradient, w, name, "backward", self.refuses, &workspace_bytes)
+        elif not (<Tensor>gradient).layout.dense: gradient = copy_plain(<Tensor>gradient)
+        if self.fused.rate: gradient = gradients.decayed(p, gradient, self.fused.rate)
+        data_of(w)
+        self.apply([(p, gradient)], workspace_bytes)
+        return True
+
     def step(self, closure=None):
         """update() under PyTorch's name. `closure` is called first, without arguments, and its result is returned.
         Raises TypeError if it is not a function."""
@@ -360,6 +425,10 @@ cdef class Solver:
         decay. Raises TypeError or ValueError unless the rate is a number of at least 0, RuntimeError for an incomplete
         gradient, InplaceError for one with a graph; then nothing has changed."""
         cdef double value = not_negative("rate", rate)
+        if self.fused is not None:                  # (of the next backward pass)
+            if self.fuses: self.set_pending(value)
+            else: self.fused.rate = value
+            return
         written = {} if self.fuses else self.parameters     # (the parameters whose gradients change now)
         if is_traced(self, written, "weight_decay", None, (rate,)): return
         if not self.fuses:
@@ -376,36 +445,43 @@ cdef class Solver:
         """g *= clip_norm / max(clip_norm, |g|) for each parameter by itself, |g| being its Euclidean norm. Rows of a
         GradientSlice with equal indices are summed first. Raises TypeError or ValueError unless the bound is a number
         greater than 0, else as weight_decay does."""
+        refuse_fused(self, "clip_grad_by_norm")
         if is_traced(self, self.parameters, "clip_grad_by_norm", None, (clip_norm,)): return
         gradients.clip_by_norm(self.parameters, bound("clip_norm", clip_norm))
 
     def clip_grad_by_global_norm(self, clip_norm):
         """g *= clip_norm / max(clip_norm, norm), where `norm` is that of all gradients together, which is returned.
         Raises as clip_grad_by_norm does."""
+        refuse_fused(self, "clip_grad_by_global_norm")
         if is_traced(self, self.parameters, "clip_grad_by_global_norm", None, (clip_norm,)): return None
         return gradients.clip_by_global_norm(self.parameters, bound("clip_norm", clip_norm))
 
     def clip_grad_by_value(self, clip_value):
         """g = clip(g, -clip_value, clip_value), element by element. Raises as clip_grad_by_norm does."""
+        refuse_fused(self, "clip_grad_by_value")
         if is_traced(self, self.parameters, "clip_grad_by_value", None, (clip_value,)): return
         gradients.clip_by_value(self.parameters, bound("clip_value", clip_value))
 
     def scale_grad(self, scale):
         """g *= scale. Raises TypeError unless it is a number, else as weight_decay does."""
+        refuse_fused(self, "scale_grad")
         if is_traced(self, self.parameters, "scale_grad", None, (scale,)): return
         gradients.scale(self.parameters, number("scale", scale))
 
     def check_inf_grad(self):
         """Whether a gradient has an infinite element. Only parameters that a backward pass has reached count."""
+        refuse_fused(self, "check_inf_grad")
         return gradients.check(self.parameters, "check_inf_grad")[0]
 
     def check_nan_grad(self):
         """Whether a gradient has a NaN. Only parameters that a backward pass has reached count."""
+        refuse_fused(self, "check_nan_grad")
         return gradients.check(self.parameters, "check_nan_grad")[1]
 
     def check_inf_or_nan_grad(self):
         """Whether a gradient has an infinite element or a NaN. Only parameters that a backward pass has reached count.
         """
+        refuse_fused(self, "check_inf_or_nan_grad")
         return any(gradients.check(self.parameters, "check_inf_or_nan_grad"))
 
     # ---- states

@@ -88,6 +88,7 @@ class DynamicLossScalingUpdater(Passes):
 
     def update(self, i: int | None = None) -> None:
         """Run one update. `i` is ignored; Updater.update() takes it too."""
+        self._refuse_fused()
         before = self._scale, self._clean
         batches: list[Any] = []
         try:

@@ -87,6 +87,8 @@ class Updater(Passes):
 
     def update(self, i: int) -> None:
         """Run update number `i`, which the callbacks receive."""
+        if self.accum_grad > 1 or self.comm is not None or self.comm_callback is not None or self.checks_nan:
+            self._refuse_fused()
         collected = new_collection()
         where, part = "zero_grad", 0                # the stage and the pass, for the note of an exception
         batch = y = None

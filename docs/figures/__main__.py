@@ -11,6 +11,7 @@ os.environ["CYGRAD_LEVEL"] = "baseline"     # before cygrad is imported
 
 import backward
 import basics
+import budgets
 import kernels
 import model
 import nets
@@ -18,7 +19,7 @@ import ranks
 import solvers
 import transformer
 
-MODULES = basics, backward, kernels, model, nets, ranks, solvers, transformer
+MODULES = basics, backward, budgets, kernels, model, nets, ranks, solvers, transformer
 FIGURES = {name: draw for module in MODULES for name, draw in module.FIGURES.items()}
 
 if __name__ == "__main__":

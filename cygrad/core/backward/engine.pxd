@@ -17,6 +17,8 @@ cdef class BackwardPass(Walk):
     cdef void mark_incomplete(self) noexcept
     cdef int keep_at(self, Leaf leaf, Entry* e, Gradient* g) except -1
     cdef int leaf_turn(self, Entry* e) except -1
+    cdef bint consume(self, Leaf leaf, Entry* e) except -1
+    cdef int refuse_consumed(self) except -1
     cdef int store_kept(self, Node node, Gradient* g) except -1
     cdef int capture(self, Entry* e) except -1
     cdef int keep_apart(self, Node node, int output_nr, Gradient* g) except -1

@@ -25,12 +25,12 @@ from cygrad.core.graph.tensor cimport (
 from cygrad.core.backward.deposit cimport Collected, deposit, deposit_tensor
 from cygrad.core.backward.gradients cimport (
     NO_GRADIENT, ROWS, TENSOR, Gradient, add_gradient, as_tensor, drop_gradient, flowing_in, make_dense,
-    new_gradients, set_tensor, share_gradient, share_tensor, take_gradient, tensor_in,
+    new_gradients, rows_in, set_tensor, share_gradient, share_tensor, take_gradient, tensor_in,
 )
 from cygrad.core.backward.heap cimport pop, push
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.hooks cimport (
-    after_leaf, after_node, before_node, has_hooks, on_outputs, outputs_of, remove_hooks,
+    after_leaf, after_node, before_node, has_hooks, hooks_of, on_outputs, outputs_of, remove_hooks,
 )
 from cygrad.core.thread_state cimport ANOMALIES, Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
@@ -188,11 +188,35 @@ cdef class BackwardPass(Walk):
             return 0
         if e.captured:
             self.capture(e)
-        else:
+        elif not self.consume(leaf, e):
             if has_hooks(leaf, "after"): given = outputs_of(leaf, &e.gradient)
             self.keep_at(leaf, e, &e.gradient)
             if leaf.flags & EXTRAS and e.reached: after_leaf(leaf, given, self.graph)
         self.drop_entry(e)
+        return 0
+
+    cdef bint consume(self, Leaf leaf, Entry* e) except -1:
+        """Give a complete gradient to what takes it instead of .grad, if there is such a hook (optim/fusing.py)."""
+        if not leaf.flags & EXTRAS: return False
+        for hook in hooks_of(leaf, "consumed"):
+            if not hook(rows_in(&e.gradient) if e.gradient.kind == ROWS else as_tensor(&e.gradient)): continue
+            if self.consumed is None: self.consumed = []
+            self.consumed.append(hook.name)
+            return True
+        return False
+
+    cdef int refuse_consumed(self) except -1:
+        """Raise RuntimeError if a pass that can be run again reaches a variable whose updates are fused."""
+        cdef Py_ssize_t at
+        cdef Node node
+        if self.parts or not (self.retain or self.graph): return 0
+        for at in range(self.n):
+            node = <Node>self.entries[at].node
+            if node.op is not None or not self.entries[at].needed or self.entries[at].captured: continue
+            if not node.flags & EXTRAS or not has_hooks(node, "consumed"): continue
+            raise RuntimeError(f"fuse_into_backward: {'create_graph' if self.graph else 'retain_graph'}=True keeps the "
+                               f"graph, but this pass would change the parameters that it has saved; close() what "
+                               f"fuse_into_backward() returned first")
         return 0
 
     cdef int store_kept(self, Node node, Gradient* g) except -1:
@@ -415,8 +439,9 @@ cdef class BackwardPass(Walk):
         if self.current is None: return 0
         partly = (f", {self.incomplete} more are incomplete (only some of their contributions had been added: zero or "
                   f"assign them)" if self.incomplete else "")
+        moved = f"the fused updates have moved {', '.join(self.consumed)}; " if self.consumed else ""
         error.add_note(f"cygrad: in backward, at {self.current.name()}; {self.written - self.incomplete} gradients had "
-                       f"been written before{partly}; "
+                       f"been written before{partly}; {moved}"
                        + ("the graph is kept" if self.retain else "the graph has been freed: record it again"))
         return 0
 
@@ -431,6 +456,7 @@ cdef class BackwardPass(Walk):
         cdef Node node
         cdef bint done = False
         self.walk(roots)
+        self.refuse_consumed()
         if f.trace != NULL and (<Trace>f.trace).around is not None: self.trace_nodes(<Trace>f.trace)
         for at in range(self.n):
             node = <Node>self.entries[at].node

@@ -8,5 +8,6 @@ cdef int after_node(Node node, Turn b, tuple outputs) except -1
 cdef int after_leaf(Leaf leaf, tuple given, bint graph) except -1
 cdef tuple outputs_of(Node node, const Gradient* g)
 cdef void remove_hooks(Node node) noexcept
+cdef list hooks_of(Node node, str kind)
 cdef bint has_hooks(Node node, str kind) noexcept
 cdef object call_watched(f, tuple args, bint graph, str what)

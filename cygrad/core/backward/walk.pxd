@@ -76,6 +76,7 @@ cdef class Walk:
     cdef int written            # the number of variables whose .grad has been written
     cdef int incomplete         # the number of those that lack contributions, because the pass failed
     cdef Node current           # the running node
+    cdef list consumed          # the names of the parameters whose updates are fused and have run, or None
 
     cdef void drop_entry(self, Entry* e) noexcept
     cdef Py_ssize_t find(self, Node node) noexcept
