@@ -99,10 +99,10 @@ class Pending:
     """A module in sys.modules that load() has not executed yet. This object is its __getattr__ until then: if an
     attribute is missing, the thread that imports the package executes the module, and another thread waits."""
 
-    def __init__(self, spec):
-        self.module, self.begun, self.ended = module_from_spec(spec), False, False
-        self.module.__getattr__ = self
-        self.loader, spec.loader = spec.loader, Postponed()     # (for a thread that has looked for it before)
+    def __init__(self, module, begun=False):
+        self.module, self.begun, self.ended = module, begun, False
+        self.loader, module.__spec__.loader = module.__spec__.loader, Postponed()   # (for threads that look for it now)
+        module.__getattr__ = self
 
     def __call__(self, attribute):
         if loading != get_ident(): wait()
@@ -130,7 +130,7 @@ def make(names):
         if name not in pending:
             spec = Bundle.find_spec(name) or PathFinder.find_spec(name, package.__path__)
             if spec is None: continue
-            pending[name] = Pending(spec)
+            pending[name] = Pending(module_from_spec(spec))
         sys.modules[name] = pending[name].module
         setattr(package, child, pending[name].module)
 
@@ -149,35 +149,26 @@ def load():
     global loading
     package, order = sys.modules["cygrad"], library.order()
     spec = package.__spec__
-    lock.acquire()
-    try:
+    with lock:
         loading = get_ident()
         package.__spec__ = ModuleSpec("cygrad", spec.loader, origin=spec.origin, is_package=True)
-        package.__getattr__ = attribute_of_package
-        make(("cygrad._cyutility", "cygrad.kernels", "cygrad.kernels.cpu"))
-        pending["cygrad.kernels.cpu"].execute()
-        take_kernels(pending["cygrad.kernels.cpu"].module)
-        make(order)
-        for name in order:
-            if name in pending: pending[name].execute()
-    except BaseException:
-        for name in [name for name, one in pending.items() if not one.ended]:
-            pending.pop(name).close()
-            sys.modules.pop(name, None)
-        raise
-    finally:
-        package.__spec__ = spec
-        del package.__getattr__
-        loading = None
-        lock.release()
-
-
-def attribute_of_package(name):
-    """cygrad.__getattr__ while load() runs."""
-    wait()
-    package = sys.modules["cygrad"]
-    if vars(package).get("__getattr__") is not attribute_of_package: return getattr(package, name)
-    raise AttributeError(f"module 'cygrad' has no attribute {name!r}")
+        imported = Pending(package, True)
+        try:
+            make(("cygrad._cyutility", "cygrad.kernels", "cygrad.kernels.cpu"))
+            pending["cygrad.kernels.cpu"].execute()
+            take_kernels(pending["cygrad.kernels.cpu"].module)
+            make(order)
+            for name in order:
+                if name in pending: pending[name].execute()
+        except BaseException:
+            for name in [name for name, one in pending.items() if not one.ended]:
+                pending.pop(name).close()
+                sys.modules.pop(name, None)
+            raise
+        finally:
+            imported.close()
+            package.__spec__ = spec
+            loading = None
 
 
 try: library = take("cygrad._modules")

@@ -1,5 +1,7 @@
 """The wording of errors: modes, threads, settings, programs and the tools of cygrad.testing."""
 
+from importlib.util import module_from_spec
+
 import numpy as np
 
 import cygrad as cg
@@ -88,7 +90,7 @@ CASES = [
      "run: the .grad of a variable of shape (2, 2) is not contiguous; assign a copy()"),
     (lambda: cg.concat([cg.zeros(1)] * 65536), ValueError,
      "concat: 65536 inputs; an operation takes at most 65535, so join them in groups"),
-    (lambda: bundles.Pending(cg.core.errors.__spec__)("sums"), AttributeError,
+    (lambda: bundles.Pending(module_from_spec(cg.core.errors.__spec__))("sums"), AttributeError,
      "module 'cygrad.core.errors' has no attribute 'sums'"),
     (lambda: bundles.take("cygrad._sums"), ModuleNotFoundError,
      "no cygrad._sums for this Python (<*>) in <*>: build cygrad there (make build), or install it (pip install .); "
