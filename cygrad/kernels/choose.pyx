@@ -5,12 +5,7 @@ from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_floating, itemsize
 from cygrad.kernels.driver cimport STRIP, gather, scatter, strip_of
-
-ctypedef fused word:        # an element, by its size
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
+from cygrad.kernels.elements cimport word
 
 
 cdef inline void choose_(const uint8_t* c, const word* x, Py_ssize_t x_step, const word* y, Py_ssize_t y_step, word* z,

@@ -10,24 +10,15 @@ Additions run on one thread in row-major order of y, so sums over repeated indic
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
+from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize, real
 from cygrad.kernels.by_dtype cimport call_words
 from cygrad.kernels.driver cimport STRIP, gather
+from cygrad.kernels.elements cimport word
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
-ctypedef fused word:        # an element, by its size
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
-
 ctypedef fused number:      # an element of a sum; in two's complement, signed and unsigned sums have the same bits
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
-    float
-    double
+    word
+    real
 
 cdef struct Spot:           # the position of a row of the grid, and its offsets
     Py_ssize_t position[MAX_NDIM]

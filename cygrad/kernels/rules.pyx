@@ -112,12 +112,15 @@ cdef void rmsprop_graves(real* w, const real* g, real** s, const double* c, Py_s
         w[i] += d[i]
 
 
-cdef void adam(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
-    """m, v: running means of g and g^2; w -= rate m / (sqrt(v) + eps)"""
+cdef inline void with_means(bint largest, bint bounds, real* w, const real* g, real** s, const double* c,
+                            Py_ssize_t n) noexcept nogil:
+    """m, v: running means of g and g^2; w -= rate m / (sqrt(v) + eps). If `largest`, v_max = max(v_max, v) takes the
+    place of v; if `bounds`, rate / (sqrt(v) + eps) is clipped. The compiler makes a loop for each caller."""
     cdef real rate = <real>c[0], beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
-    cdef real eps = <real>c[5], l2 = <real>c[L2], x, a, b
+    cdef real eps = <real>c[5], low = <real>c[6], high = <real>c[7], l2 = <real>c[L2], x, a, b
     cdef real* m = s[0]
     cdef real* v = s[1]
+    cdef real* v_max = s[2]
     cdef bint decays = l2 != 0
     for i in range(n):
         x = decayed(g, w, i, l2, decays)
@@ -125,7 +128,15 @@ cdef void adam(real* w, const real* g, real** s, const double* c, Py_ssize_t n) 
         b = beta2 * v[i] + rest2 * x * x
         m[i] = a
         v[i] = b
-        w[i] -= rate * a / (sqrt(b) + eps)
+        if largest:
+            b = v_max[i] if v_max[i] > b else b
+            v_max[i] = b
+        if bounds: w[i] -= bounded(rate / (sqrt(b) + eps), low, high) * a
+        else: w[i] -= rate * a / (sqrt(b) + eps)
+
+
+cdef void adam(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    with_means[real](False, False, w, g, s, c, n)
 
 
 cdef void adamw(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
@@ -160,78 +171,22 @@ cdef void adamax(real* w, const real* g, real** s, const double* c, Py_ssize_t n
 
 
 cdef void amsgrad(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
-    """m, v as in adam; v_max = max(v_max, v); w -= rate m / (sqrt(v_max) + eps)"""
-    cdef real rate = <real>c[0], beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
-    cdef real eps = <real>c[5], l2 = <real>c[L2], x, a, b
-    cdef real* m = s[0]
-    cdef real* v = s[1]
-    cdef real* v_max = s[2]
-    cdef bint decays = l2 != 0
-    for i in range(n):
-        x = decayed(g, w, i, l2, decays)
-        a = beta1 * m[i] + rest1 * x
-        b = beta2 * v[i] + rest2 * x * x
-        m[i] = a
-        v[i] = b
-        b = v_max[i] if v_max[i] > b else b
-        v_max[i] = b
-        w[i] -= rate * a / (sqrt(b) + eps)
+    with_means[real](True, False, w, g, s, c, n)
 
 
 cdef void adabound(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
-    """m, v as in adam; w -= clip(rate / (sqrt(v) + eps), low, high) m"""
-    cdef real rate = <real>c[0], beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
-    cdef real eps = <real>c[5], low = <real>c[6], high = <real>c[7], l2 = <real>c[L2], x, a, b
-    cdef real* m = s[0]
-    cdef real* v = s[1]
-    cdef bint decays = l2 != 0
-    for i in range(n):
-        x = decayed(g, w, i, l2, decays)
-        a = beta1 * m[i] + rest1 * x
-        b = beta2 * v[i] + rest2 * x * x
-        m[i] = a
-        v[i] = b
-        w[i] -= bounded(rate / (sqrt(b) + eps), low, high) * a
+    with_means[real](False, True, w, g, s, c, n)
 
 
 cdef void amsbound(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
-    """m, v, v_max as in amsgrad; w -= clip(rate / (sqrt(v_max) + eps), low, high) m"""
-    cdef real rate = <real>c[0], beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
-    cdef real eps = <real>c[5], low = <real>c[6], high = <real>c[7], l2 = <real>c[L2], x, a, b
-    cdef real* m = s[0]
-    cdef real* v = s[1]
-    cdef real* v_max = s[2]
-    cdef bint decays = l2 != 0
-    for i in range(n):
-        x = decayed(g, w, i, l2, decays)
-        a = beta1 * m[i] + rest1 * x
-        b = beta2 * v[i] + rest2 * x * x
-        m[i] = a
-        v[i] = b
-        b = v_max[i] if v_max[i] > b else b
-        v_max[i] = b
-        w[i] -= bounded(rate / (sqrt(b) + eps), low, high) * a
+    with_means[real](True, True, w, g, s, c, n)
 
 
-cdef void adabelief(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+cdef inline void with_belief(bint largest, real* w, const real* g, real** s, const double* c,
+                             Py_ssize_t n) noexcept nogil:
     """m: running mean of g; v = beta2 v + (1 - beta2) (g - m)^2 + eps; w -= decay w + rate m / (sqrt(rate2 v) + eps),
-    without the divisor unless `adapts`."""
-    cdef real rate = <real>c[0], beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
-    cdef real eps = <real>c[5], decay = <real>c[6], rate2 = <real>c[8], l2 = <real>c[L2], x, a, b
-    cdef real* m = s[0]
-    cdef real* v = s[1]
-    cdef bint decays = l2 != 0, adapts = c[7] != 0
-    for i in range(n):
-        x = decayed(g, w, i, l2, decays)
-        a = beta1 * m[i] + rest1 * x
-        b = beta2 * v[i] + rest2 * (x - a) * (x - a) + eps
-        m[i] = a
-        v[i] = b
-        w[i] -= decay * w[i] + (rate * a / (sqrt(rate2 * b) + eps) if adapts else rate * a)
-
-
-cdef void adabelief_max(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
-    """As adabelief, with v_max = max(v_max, v) + eps in place of v, to which no eps is added."""
+    without the divisor unless `adapts`. If `largest`, v_max = max(v_max, v) + eps takes the place of v, to which no eps
+    is added."""
     cdef real rate = <real>c[0], beta1 = <real>c[1], rest1 = <real>c[2], beta2 = <real>c[3], rest2 = <real>c[4]
     cdef real eps = <real>c[5], decay = <real>c[6], rate2 = <real>c[8], l2 = <real>c[L2], x, a, b
     cdef real* m = s[0]
@@ -242,11 +197,21 @@ cdef void adabelief_max(real* w, const real* g, real** s, const double* c, Py_ss
         x = decayed(g, w, i, l2, decays)
         a = beta1 * m[i] + rest1 * x
         b = beta2 * v[i] + rest2 * (x - a) * (x - a)
+        if not largest: b = b + eps
         m[i] = a
         v[i] = b
-        b = (v_max[i] if v_max[i] > b else b) + eps
-        v_max[i] = b
+        if largest:
+            b = (v_max[i] if v_max[i] > b else b) + eps
+            v_max[i] = b
         w[i] -= decay * w[i] + (rate * a / (sqrt(rate2 * b) + eps) if adapts else rate * a)
+
+
+cdef void adabelief(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    with_belief[real](False, w, g, s, c, n)
+
+
+cdef void adabelief_max(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    with_belief[real](True, w, g, s, c, n)
 
 
 cdef void lion(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:

@@ -7,22 +7,11 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 
 from cygrad.kernels.array cimport BOOL, integer, real
 from cygrad.kernels.by_dtype cimport call, call_numeric, element, matrix
+from cygrad.kernels.elements cimport number
 from cygrad.kernels.lanes cimport WIDE, minmax_of
 
 cdef enum:
     COLUMNS = 64            # columns that are multiplied together, in float64
-
-ctypedef fused number:
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
-    float
-    double
 
 
 cdef void cumsum_(real[:, ::1] x, real[:, ::1] y, bint reverse) noexcept nogil:

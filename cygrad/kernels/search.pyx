@@ -5,18 +5,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, u
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.by_dtype cimport call_numeric
 from cygrad.kernels.driver cimport STRIP, strip_of
-
-ctypedef fused number:
-    int8_t
-    int16_t
-    int32_t
-    int64_t
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
-    float
-    double
+from cygrad.kernels.elements cimport number
 
 
 cdef inline bint less(number x, number y) noexcept nogil:

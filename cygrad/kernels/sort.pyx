@@ -12,6 +12,7 @@ from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, UINT16, UINT8, Array, Layout, integer, itemsize, real
 from cygrad.kernels.by_dtype cimport call, call_numeric
+from cygrad.kernels.elements cimport word
 
 cdef enum:
     RUN = 16                # elements of a run that is sorted by insertion
@@ -28,12 +29,6 @@ ctypedef fused element:
 ctypedef fused place:
     int32_t
     int64_t
-
-ctypedef fused word:        # an element, by its size
-    uint8_t
-    uint16_t
-    uint32_t
-    uint64_t
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------

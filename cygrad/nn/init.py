@@ -82,7 +82,8 @@ Arguments = ParamSpec("Arguments")
 
 
 def fills(f: Callable[Arguments, Tensor]) -> Callable[Arguments, Tensor]:
-    """A function that fills its first argument, `tensor`. One that waits for its shape is filled when it has it."""
+    """A function that fills its first argument, `tensor`, which is checked. One that waits for its shape is filled when
+    it has it."""
     parameters = signature(f)
 
     @wraps(f)
@@ -96,6 +97,7 @@ def fills(f: Callable[Arguments, Tensor]) -> Callable[Arguments, Tensor]:
                     outside_trace(partial(check_arguments, f, x, given, "generator" in parameters.parameters))
                     write_later(x, partial(filled, **given))
                     return x
+        if args or "tensor" in kwargs: check(f.__name__, x)
         return f(*args, **kwargs)
 
     return filled
@@ -126,14 +128,12 @@ def draw_normal(x, std, generator):
 @fills
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with numbers from U(a, b). Returns the tensor, as all functions of this module do."""
-    check("uniform_", tensor)
     return write(tensor, source(generator).uniform(tensor.shape, a, b, dtype=tensor.dtype))
 
 
 @fills
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with numbers from N(mean, std^2)."""
-    check("normal_", tensor)
     return write(tensor, source(generator).normal(tensor.shape, mean, std, dtype=tensor.dtype))
 
 
@@ -141,7 +141,6 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                   generator: Generator | None = None) -> Tensor:
     """Fill with numbers from N(mean, std^2), given that they are between a and b."""
-    check("trunc_normal_", tensor)
     drawn = source(generator).truncated_normal(tensor.shape, a, b, mean, std, dtype=tensor.dtype)
     return write(tensor, drawn)
 
@@ -149,21 +148,18 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 @fills
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one number."""
-    check("constant_", tensor)
     return write(tensor, val)
 
 
 @fills
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill with zeros."""
-    check("zeros_", tensor)
     return write(tensor, 0.0)
 
 
 @fills
 def ones_(tensor: Tensor) -> Tensor:
     """Fill with ones."""
-    check("ones_", tensor)
     return write(tensor, 1.0)
 
 
@@ -179,7 +175,6 @@ def eye_(tensor: Tensor) -> Tensor:
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill the weight of a convolution (out, in, *kernel) with deltas: the layer then passes on as many channels of
     each group as possible. Raises ValueError if `groups` does not divide the number of outputs."""
-    check("dirac_", tensor)
     fans("dirac_", tensor.shape)
     if not isinstance(groups, int): raise TypeError(f"dirac_: groups must be an int, got {described(groups)}")
     if len(tensor.shape) < 3 or groups < 1 or tensor.shape[0] % groups:
@@ -196,7 +191,6 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 @fills
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill from U(-b, b) with b = gain sqrt(6 / (fan_in + fan_out)), also known as Glorot's."""
-    check("xavier_uniform_", tensor)
     bound = number("xavier_uniform_", "gain", gain) * math.sqrt(6 / sum(fans("xavier_uniform_", tensor.shape)))
     return draw_uniform(tensor, bound, generator)
 
@@ -204,7 +198,6 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | No
 @fills
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill from N(0, std^2) with std = gain sqrt(2 / (fan_in + fan_out))."""
-    check("xavier_normal_", tensor)
     std = number("xavier_normal_", "gain", gain) * math.sqrt(2 / sum(fans("xavier_normal_", tensor.shape)))
     return draw_normal(tensor, std, generator)
 
@@ -221,7 +214,6 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: Literal["fan_in", "fan_
                      nonlinearity: str = "leaky_relu", generator: Generator | None = None) -> Tensor:
     """Fill from U(-b, b) with b = gain sqrt(3 / fan), where the gain is calculate_gain(nonlinearity, a); also known as
     He's."""
-    check("kaiming_uniform_", tensor)
     std = kaiming_std("kaiming_uniform_", tensor.shape, a, mode, nonlinearity)
     return draw_uniform(tensor, math.sqrt(3) * std, generator)
 
@@ -230,7 +222,6 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: Literal["fan_in", "fan_
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: Literal["fan_in", "fan_out"] = "fan_in",
                     nonlinearity: str = "leaky_relu", generator: Generator | None = None) -> Tensor:
     """Fill from N(0, std^2) with std = gain / sqrt(fan), where the gain is calculate_gain(nonlinearity, a)."""
-    check("kaiming_normal_", tensor)
     return draw_normal(tensor, kaiming_std("kaiming_normal_", tensor.shape, a, mode, nonlinearity), generator)
 
 
@@ -252,7 +243,6 @@ def orthogonal(shape, gain, dtype, generator):
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with a random matrix whose rows or columns are orthonormal, times gain; all dimensions but the first are
     flattened."""
-    check("orthogonal_", tensor)
     fans("orthogonal_", tensor.shape)
     recording = set_recording(False)
     try:

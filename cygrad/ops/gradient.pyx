@@ -1,8 +1,7 @@
 """Operators that return their input and change its gradient."""
 
-from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.core.graph.operator cimport BackwardCall, Call, Operator
+from cygrad.core.graph.operator cimport BackwardCall, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply_list
 from cygrad.kernels cimport driver
@@ -27,11 +26,6 @@ cdef class ScaleGradient(Operator):
     traits = "fused differentiable views overwrites_gradient"
     alias = in_order = True
 
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.incref(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
-        c.view = 0
-
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         return binary(MUL_LOOP, &b.g[0], (<Factor>b.attributes).factor, &b.dx[0])
 
@@ -46,11 +40,6 @@ cdef class LocallyConstant(Operator):
     traits = "differentiable views zero_derivative"
     operands = "z []xs"
     alias = in_order = True
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.incref(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
-        c.view = 0
 
     cdef object formula(self, c, int i, g):
         return g if i == 0 else None                # None means zeros (zero_derivative)

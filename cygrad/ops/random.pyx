@@ -2,7 +2,6 @@
 
 from libc.stdint cimport uint64_t
 
-from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.execute.generator cimport Generator, draw_for, give_back, given_or_default, read_probability
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator
@@ -60,11 +59,6 @@ cdef class DropoutIdentity(Operator):
     dropout in predict mode. It is recorded because backward must detect nodes that depend on the mode."""
     traits = "fused differentiable mode_dependent views gradient_is_view"
     alias = in_order = True
-
-    cdef int infer(self, Call* c) except -1 nogil:
-        c.y[0].layout = lay.incref(c.x[0].layout)
-        c.y[0].dtype = c.x[0].dtype
-        c.view = 0
 
     cdef object formula(self, c, int i, g):
         return g

@@ -85,9 +85,10 @@ cdef class Operator:
 
     cdef int infer(self, Call* c) except -1 nogil:
         """Write the layouts and dtypes of the outputs, or the input that output 0 views, and the bytes of workspace. By
-        default the output has the shape and dtype of input 0."""
-        c.y[0].layout = dense_like(c.x[0].layout)
+        default the output has the shape and dtype of input 0, or is a view of all of it."""
         c.y[0].dtype = c.x[0].dtype
+        if self.views: c.y[0].layout, c.view = incref(c.x[0].layout), 0
+        else: c.y[0].layout = dense_like(c.x[0].layout)
 
     cdef int forward(self, Call* c) except -1 nogil:
         """Compute the outputs, whose memory is allocated. A view has the memory of its input; it computes nothing."""
