@@ -519,13 +519,9 @@ cdef class Program:
 
     cdef int go(self, Py_ssize_t stop) except -1:
         cdef Step s
-        cdef int i
         while self.at < stop:
             s = <Step>self.steps[self.at]
-            if s.kernel == NULL: s.run()
-            else:
-                s.kernel(s.arrays, s.parameters, s.held)
-                for i in range(s.n_written): s.written[i].version += 1
+            s.run()
             PyErr_CheckSignals()
             self.at += 1
         return 0

@@ -33,7 +33,7 @@ ctypedef int (*Kernel)(Array* a, const void* parameters, object held) except -1
 
 
 cdef class Step:
-    """One call of a program: kernel(arrays, parameters, held). A subclass without a kernel has a run()."""
+    """One call of a program: kernel(arrays, parameters, held), unless a subclass has another run()."""
     cdef Pointer* pointers
     cdef const Layout** layouts         # references
     cdef int n_pointers, n_layouts, n_written

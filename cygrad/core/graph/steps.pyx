@@ -72,7 +72,9 @@ cdef class Step:
         return 0
 
     cdef int run(self) except -1:
-        """What a step without a kernel does; a subclass overrides it."""
+        cdef int i
+        self.kernel(self.arrays, self.parameters, self.held)
+        for i in range(self.n_written): self.written[i].version += 1
         return 0
 
 
