@@ -79,6 +79,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
     "plan": "profile", "checkpoint": "Any", "budget.floor_bytes": "int", "budget.recomputed": "Recomputed",
+    "Solver.fuse_into_backward": "FusedUpdates", "Solver.fused": "FusedUpdates | None",
     "Operator.as_row": "tuple[str, dict[str, Any]]", "Operator.kept": "tuple[list[int], list[int]]",
     **{f"Operator.{name}": "str" for name in ("operands", "outputs", "row")}, "Operator.functions": "dict[str, str]",
     "ensure_dense": "Tensor | None", "GradientSlice.to_dense": "Tensor",

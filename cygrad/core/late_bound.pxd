@@ -15,6 +15,7 @@ ctypedef void (*tensor_made_t)(object tensor) noexcept
 ctypedef void (*of_buffer_t)(void* buffer) noexcept
 ctypedef void* (*allocate_virtual_t)(size_t nbytes, int category) except NULL
 ctypedef int (*make_virtual_t)(void* buffer, size_t nbytes) except -1
+ctypedef int (*make_room_t)(size_t nbytes) except -1
 ctypedef int (*trace_stage_t)(object turn, int stage, void* workspace) except -1
 
 
@@ -43,6 +44,7 @@ cdef class LateBound:
     cdef of_buffer_t shrink_signs       # signs: called for a buffer of which only the signs are needed
     cdef of_buffer_t unwatch            # packing: called before a watched buffer is released
     # core/backward
+    cdef make_room_t make_room          # execute/budget: evicts values before the pool takes memory
     cdef trace_stage_t trace_stage      # stages: called instead of a stage of a turn while its thread traces
 
 cdef LateBound late_bound

@@ -12,6 +12,14 @@ from cygrad.core.graph.symbol import place_of
 from cygrad.core.graph.tensor import Tensor
 
 
+def refuse_fused(solver: Any, what: str) -> None:
+    """Raise RuntimeError for what needs gradients in .grad, or other parameters, while the updates of a solver are
+    fused. (Other libraries' solvers have none.)"""
+    if getattr(solver, "fused", None) is None: return
+    raise RuntimeError(f"{what}: the updates of this solver are fused into backward, so gradients are not stored; "
+                       f"close() what fuse_into_backward() returned first")
+
+
 class Consumer:
     """Takes the complete gradients of one parameter. The engine calls it instead of storing them in .grad, unless it
     returns False."""
@@ -37,7 +45,7 @@ class FusedUpdates:
         for handle in self._handles: handle.remove()
         self._handles = []
         solver = self._solver()
-        if solver is not None and solver.fused is self: solver._end_fused()
+        if solver is not None and solver.fused is self: solver.fused = None
 
     def __enter__(self) -> Self:
         return self

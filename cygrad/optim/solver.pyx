@@ -38,7 +38,7 @@ from cygrad.core.errors import described, module_of
 from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
 from cygrad.optim.answers import SOLVERS, of_solver
-from cygrad.optim.fusing import FusedUpdates
+from cygrad.optim.fusing import FusedUpdates, refuse_fused
 from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed, solver_text
 from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 
@@ -46,14 +46,7 @@ from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 cdef int refuse_change(Solver solver, str what) except -1:
     """Raise RuntimeError if the program that becomes a net would change the solver itself, or its updates are fused."""
     if lists_calls(): refuse_trace(f"{what} of a solver")
-    return refuse_fused(solver, what)
-
-
-cdef int refuse_fused(Solver solver, str what) except -1:
-    """Raise RuntimeError for what needs gradients in .grad, or other parameters, while updates are fused."""
-    if solver.fused is None: return 0
-    raise RuntimeError(f"{what}: the updates of this solver are fused into backward, so gradients are not stored; "
-                       f"close() what fuse_into_backward() returned first")
+    refuse_fused(solver, what)
 
 
 @cython.binding(False)
@@ -81,7 +74,7 @@ cdef class Solver:
     cdef double pending             # the decay of the next update, where the rule has one; -1: that of the group
     cdef bint fuses                 # the rule has a decay of its own
     cdef str refuses                # the name of a solver that takes no GradientSlice, else None
-    cdef readonly object fused      # the FusedUpdates that are on, or None
+    cdef public object fused        # the FusedUpdates that are on, or None
     cdef object __weakref__
 
     rule = ""
@@ -385,14 +378,6 @@ cdef class Solver:
         if self.the_rule is None: self._rule({})
         self.fused = FusedUpdates(self, {name: x for name, x in self.get_parameters().items() if is_variable(x)})
         return self.fused
-
-    def _end_fused(self):
-        """fuse_into_backward() is closed."""
-        self.fused = None
-
-    def _refuse_fused(self, what):
-        """Raise RuntimeError if updates are fused, for trainers."""
-        refuse_fused(self, what)
 
     def _consume(self, name, gradient):
         """Update the parameter `name` by its gradient, a tensor or a GradientSlice. False: there is none any more."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
+from cygrad.optim.fusing import refuse_fused
 from cygrad.optim.settings import count, number
 from cygrad.trainers.passes import Passes, new_collection
 
@@ -88,7 +89,7 @@ class DynamicLossScalingUpdater(Passes):
 
     def update(self, i: int | None = None) -> None:
         """Run one update. `i` is ignored; Updater.update() takes it too."""
-        self._refuse_fused()
+        refuse_fused(self.solver, self._name)
         before = self._scale, self._clean
         batches: list[Any] = []
         try:

@@ -107,11 +107,6 @@ class Passes:
 
     # ---- one pass
 
-    def _refuse_fused(self):
-        """Raise RuntimeError if the solver's updates are fused into backward, so that gradients are not stored."""
-        refuse = getattr(self.solver, "_refuse_fused", None)
-        if refuse is not None: refuse(self._name)
-
     def _feed(self):
         """The arguments of `loss`, from data_feeder()."""
         return feed(self.data_feeder)

@@ -8,6 +8,7 @@ from typing import Any
 from cygrad.core.errors import described
 from cygrad.core.execute.generator import default_generator
 from cygrad.core.graph.tensor import Tensor
+from cygrad.optim.fusing import refuse_fused
 from cygrad.optim.settings import instance
 from cygrad.trainers.nans import has_nan, raise_nan
 from cygrad.trainers.passes import Callbacks, Passes, functions, new_collection
@@ -88,7 +89,7 @@ class Updater(Passes):
     def update(self, i: int) -> None:
         """Run update number `i`, which the callbacks receive."""
         if self.accum_grad > 1 or self.comm is not None or self.comm_callback is not None or self.checks_nan:
-            self._refuse_fused()
+            refuse_fused(self.solver, self._name)
         collected = new_collection()
         where, part = "zero_grad", 0                # the stage and the pass, for the note of an exception
         batch = y = None

@@ -3,6 +3,7 @@
 from drawing import svg
 
 import cygrad as cg
+from cygrad.drawing.svg import element, label
 
 STEPS, SIZE = 60, 1000
 
@@ -28,30 +29,31 @@ def cost(share):
 
 
 SHARES = [0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
-WIDTH, HEIGHT, LEFT, BOTTOM = 560, 260, 60, 40
+WIDTH, HEIGHT, LEFT, BOTTOM, MOST = 560, 260, 60, 40, 2.0
+
+
+def place(share, cost):
+    """Where a budget and its cost are in the figure."""
+    return (round(LEFT + (WIDTH - LEFT - 20) * share, 1),
+            round(HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 20) * min(cost, MOST) / MOST, 1))
 
 
 def curve():
     """The figure of chapter 19."""
-    costs = [cost(share) for share in SHARES]
-    most = 2.0
-
-    def place(share, y): return LEFT + (WIDTH - LEFT - 20) * share, HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 20) * y / most
-
-    points = [place(share, min(y, most)) for share, y in zip(SHARES, costs, strict=True)]
-    lines = []
+    points = [place(share, cost(share)) for share in SHARES]
+    parts = []
     for y in (0, 0.5, 1, 1.5, 2):
-        x, height = place(0, y)
-        lines.append(f'<line x1="{x:.0f}" y1="{height:.0f}" x2="{WIDTH - 20}" y2="{height:.0f}" stroke="#cbd5e1"/>'
-                     f'<text x="{x - 8:.0f}" y="{height + 4:.0f}" text-anchor="end">{y:g}</text>')
+        at, height = place(0, y)
+        parts += [element("line", x1=at, y1=height, x2=WIDTH - 20, y2=height, stroke="#cbd5e1"),
+                  label(at - 8, height + 4, f"{y:g}", text_anchor="end")]
     for share in (0, 0.25, 0.5, 0.75, 1):
-        x, height = place(share, 0)
-        lines.append(f'<text x="{x:.0f}" y="{height + 18:.0f}" text-anchor="middle">{share:.0%}</text>')
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    dots = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="#155e75"/>' for x, y in points]
-    return svg(WIDTH, HEIGHT, [
-        *lines, f'<polyline points="{path}" fill="none" stroke="#155e75" stroke-width="2"/>', *dots,
-        f'<text x="{WIDTH - 24}" y="34" text-anchor="end">forward work computed again, over the budget</text>'], 13)
+        at, height = place(share, 0)
+        parts.append(label(at, height + 18, f"{share:.0%}", text_anchor="middle"))
+    path = " ".join(f"{x},{y}" for x, y in points)
+    parts.append(element("polyline", points=path, fill="none", stroke="#155e75", stroke_width=2))
+    parts += [element("circle", cx=x, cy=y, r=3, fill="#155e75") for x, y in points]
+    parts.append(label(WIDTH - 24, 34, "forward work computed again, over the budget", text_anchor="end"))
+    return svg(WIDTH, HEIGHT, parts, 13)
 
 
 FIGURES = {"budget.svg": curve}

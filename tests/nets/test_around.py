@@ -3,6 +3,7 @@
 import gc
 
 import pytest
+import surrounding_scopes  # noqa: F401 (it adds cases)
 from surroundings import CASES, LISTED, REFUSALS, eager, loss_of, net, program, variable
 
 import cygrad as cg

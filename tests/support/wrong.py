@@ -172,6 +172,14 @@ def other_mode():
     y.backward(train_mode=False)
 
 
+def fused(call):
+    w = cg.ones(2).attach_grad()
+    solver = cg.optim.Sgd({"w": w}, lr=0.1)
+    with solver.fuse_into_backward():
+        with cg.record(): y = (w * w).sum()
+        call(solver, y)
+
+
 def open_budget():
     b = cg.memory.budget("1MiB")
     with b: b.__enter__()

@@ -13,8 +13,8 @@ from cygrad.core.execute.recipes cimport (
 from cygrad.core.graph.packed cimport set_packing
 from cygrad.core.graph.tensor cimport next_number
 from cygrad.core.graph.trace cimport refuse_trace
+from cygrad.core.late_bound cimport late_bound, make_room_t
 from cygrad.core.source cimport doing, where
-from cygrad.core.store cimport room
 from cygrad.core.store.buffer cimport EXTERNAL, VIRTUAL, Buffer, counters
 from cygrad.core.thread_state cimport RECIPES, Flags, flags
 
@@ -154,4 +154,4 @@ cdef int raise_over(Budget b, size_t nbytes) except -1:
         nbytes, b.nbytes, b.nbytes - min(pinned, b.nbytes), operation, place)
 
 
-room.make_room = make_room
+late_bound.make_room = <make_room_t>make_room

@@ -16,6 +16,7 @@ function and one trace: it raises RuntimeError, which names the difference, for 
     detect_anomaly          eager
     saved_tensors_hooks     eager
     checkpoint              eager; in a captured function its operators are calls of the program
+    memory.budget           eager
     grad_req                kept; refused where a tensor has become a variable, or a variable is none any more
     stype                   kept
     mode                    kept by a net that has none (net.training is None), else fixed

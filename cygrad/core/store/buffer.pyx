@@ -19,7 +19,6 @@ from libc.string cimport memset
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport arena
 from cygrad.core.store.arena cimport Span
-from cygrad.core.store.room cimport make_room
 from cygrad.core.store.size_class cimport LARGE, MEDIUM, SMALL, SMALL_CLASSES, class_bytes, class_of, rounded
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.source cimport doing, where
@@ -238,7 +237,7 @@ cdef Buffer* allocate(size_t nbytes, int category) except NULL:
     if watching & (FAILING | TRACING | BOUNDED):
         if watching & FAILING: maybe_fail(nbytes)
         if watching & TRACING and is_virtual(): return <Buffer*>late_bound.allocate_virtual(nbytes, category)
-        if watching & BOUNDED: make_room(nbytes)
+        if watching & BOUNDED: late_bound.make_room(nbytes)
     if nbytes >> 50: raise MemoryError(f"{nbytes} bytes are more than any machine has")
     if nbytes <= SMALL:
         c = class_of(nbytes)
@@ -312,7 +311,7 @@ cdef int make(Buffer* b) except -1:
     if watching & (FAILING | TRACING | BOUNDED):
         if watching & FAILING: maybe_fail(nbytes)
         if watching & TRACING and is_virtual(): return late_bound.make_virtual(b, nbytes)
-        if watching & BOUNDED: make_room(nbytes)
+        if watching & BOUNDED: late_bound.make_room(nbytes)
     b.home.span = take(rounded(nbytes), nbytes)     # (if this raises, `home` is unchanged)
     b.data = b.home.span.data
     CG_UNPOISON(b.data, nbytes)

@@ -4,7 +4,7 @@ import numpy as np
 
 import cygrad as cg
 from wrong import (
-    RESULT, VARIABLE, adam, incomplete, lying_solver, other_settings, other_states, scaled_with_a_graph,
+    RESULT, VARIABLE, adam, fused, incomplete, lying_solver, other_settings, other_states, scaled_with_a_graph,
     twice_in_a_solver, without_a_rule,
 )
 
@@ -39,6 +39,14 @@ class Foreign:
 
 
 CASES = [
+    (lambda: cg.optim.Sgd(0.1).fuse_into_backward(), RuntimeError,
+     "fuse_into_backward: this solver has no parameters; call set_parameters() first"),
+    (lambda: fused(lambda solver, y: solver.scale_grad(2)), RuntimeError,
+     "scale_grad: the updates of this solver are fused into backward, so gradients are not stored; close() what "
+     "fuse_into_backward() returned first"),
+    (lambda: fused(lambda solver, y: y.backward(retain_graph=True)), RuntimeError,
+     "fuse_into_backward: retain_graph=True keeps the graph, but this pass would change the parameters that it has "
+     "saved; close() what fuse_into_backward() returned first"),
     (lambda: incomplete(), RuntimeError,
      "update: the gradient of 'w' is incomplete: a backward pass failed, or the gradient was zeroed or assigned by a "
      "hook, after some of its contributions had been added; call zero_grad() and run the backward pass again, or "

@@ -1,3 +1,0 @@
-"""Where the pool asks for room (room.pxd)."""
-
-make_room = NULL
