@@ -11,7 +11,8 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.store.external cimport Lender
 from cygrad.core.graph.tensor cimport Leaf, Node, Tensor, edge_of, is_tracked, is_variable, node_of, slots_of
 from cygrad.core.store.buffer cimport EXTERNAL, Buffer
-from cygrad.core.graph.slots cimport OWN, Slot, buffer_in
+from cygrad.core.graph.packed cimport kept_by
+from cygrad.core.graph.slots cimport OWN, Slot
 from cygrad.core.graph.tape cimport Tape, root
 
 from cygrad.core.store.buffer import CATEGORY_NAMES
@@ -66,7 +67,7 @@ def holders(Tensor t not None):
     for node in living_nodes():
         s = slots_of(node)
         for k in range(node.n_slots):
-            if buffer_in(&s[k]) != b: continue
+            if kept_by(&s[k]) != b: continue
             who = f"saved for backward by {node.name()} (its {source_name(s[k].source)})"
             keepers[who] = keepers.get(who, 0) + 1
             kept += 1
@@ -77,7 +78,7 @@ def holders(Tensor t not None):
     if node is not None and node.op is None: leaves[<uintptr_t><void*>node] = node
     entries += [(count, who) for who, count in keepers.items()]
     if b.saved > kept: entries.append((b.saved - kept, "saved for backward by operations that are not recorded"))
-    left -= max(<Py_ssize_t>b.saved, kept)
+    left -= <Py_ssize_t>b.saved                     # (several slots can share what keeps a value)
     if b.leases:
         entries.append((b.leases, "NumPy arrays or other objects that share it"))
         left -= b.leases

@@ -1,7 +1,9 @@
 """memory.budget(): never a byte over, the same bits, and an error that says what would do."""
 
 import gc
+import os
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import programs
@@ -165,6 +167,61 @@ def test_what_names_refer_to_stays_and_the_floor_is_told():
     assert "cannot be evicted" in found[0] and found[1:] == (12 * 4 * N, 4 * N, "sin")
     assert all((k.numpy() == kept[0].numpy()).all() for k in kept[:8]) and abs(kept[0].numpy()[0] - np.e) < 1e-6
     assert b.floor_bytes > 9 * 4 * N
+
+
+def test_an_operand_that_is_overwritten_after_an_eviction():
+    """What an evicted value reads is copied before the step overwrites it."""
+    def run(x, table):
+        with cg.record():
+            y = cg.exp(x + table)                   # evicted below; its recipe reads `table`
+            for _ in range(15): y = cg.sin(cg.exp(y * 0.1))
+            z = y.sum()
+            del y
+        table += 1.0
+        z.backward()
+        return x.grad.numpy().copy(), table.numpy().copy()
+
+    results, peaks = [], []
+    for budget in (None, 0.6):
+        x, table = cg.ones(N).attach_grad(), cg.ones(N) * 0.5
+        if budget is None: peaks.append(peak_of(lambda x=x, table=table: results.append(run(x, table))))
+        else:
+            with cg.memory.budget(int(budget * peaks[0])) as b: results.append(run(x, table))
+            assert b.recomputed.calls
+        del x, table
+    for u, v in zip(*results, strict=True): np.testing.assert_array_equal(u, v)
+
+
+def test_what_slots_keep_is_counted_and_named():
+    x = cg.ones(N).attach_grad()
+    for bound in ("1GB", None):
+        with cg.memory.budget(bound) if bound else nullcontext(), cg.record() as tape:
+            y = cg.exp(x)
+            z = cg.sin(y).sum()
+        assert tape.saved_bytes == 4 * N
+        assert "saved for backward by sin (its input 0)" in str(cg.memory.why(y))
+        del y, z
+
+
+def test_the_child_of_a_fork_has_no_budgets_of_other_threads():
+    go, done = threading.Event(), threading.Event()
+
+    def hold():
+        with cg.memory.budget("1GB"):
+            go.set()
+            done.wait()
+
+    t = threading.Thread(target=hold)
+    t.start()
+    go.wait()
+    child = os.fork()
+    if not child:
+        try: os._exit(0 if cg.ones((1 << 20, 300)).sum().item() else 1)      # (1.2 GB)
+        except BaseException: os._exit(2)
+    _, status = os.waitpid(child, 0)
+    done.set()
+    t.join()
+    assert status == 0
 
 
 def test_budgets_nest_and_leave_nothing():

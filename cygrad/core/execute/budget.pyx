@@ -5,6 +5,8 @@ Which value goes first is the rule of dynamic tensor rematerialization (Kirisame
 one with the least work to make it again, what was evicted before it and would have to be made included, for each byte
 and for each operation since it was last used."""
 
+import os
+
 from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.recipes cimport (
@@ -154,4 +156,12 @@ cdef int raise_over(Budget b, size_t nbytes) except -1:
         nbytes, b.nbytes, b.nbytes - min(pinned, b.nbytes), operation, place)
 
 
+def _after_fork():
+    """The child of a fork has none of the budgets of other threads."""
+    global budgets
+    budgets = [b for b in budgets if (<Budget>b).thread == PyThread_get_thread_ident()]
+    if not budgets: set_bounded(False)
+
+
 late_bound.make_room = <make_room_t>make_room
+if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=_after_fork)

@@ -133,7 +133,7 @@ cdef class RecipeScope(Packing):
         self.values.pop(<size_t>b, None)
         v.watch.value = NULL
         if v.held != b or Py_REFCNT(<PyObject*>v) == 1: return 0        # (nothing else refers to it)
-        if secure(v):
+        if v.recipe is not None and secure(v):
             v.drop()
             return 0
         y = copy_plain(bytes_of(b))
@@ -204,7 +204,10 @@ cdef class SlotValue(Packed):
     def __dealloc__(self):
         if self.value is None: return
         self.value.slots -= 1
-        if not self.value.slots and self.value.region.strong: self.value.drop()
+        if not self.value.slots and self.value.recipe is not None and self.value.region.strong: self.value.drop()
+
+    cdef Buffer* kept(self) noexcept:
+        return self.value.held
 
     cdef Tensor unpack(self, Node node, const Slot* s):
         cdef Value v = self.value
@@ -226,7 +229,7 @@ cdef int make_again(Value wanted) except -1:
     cdef Value v
     while waiting:
         v = waiting.pop()
-        if v.recipe is None: raise_overwritten(v, wanted)
+        if v.recipe is None: raise_overwritten(v, wanted.recipe.op if wanted.recipe is not None else None)
         r = v.recipe
         if r.number in recipes: continue
         recipes[r.number] = r
@@ -321,9 +324,10 @@ cdef void remove_candidate(Value v) noexcept:
     n_candidates -= 1
 
 
-cdef int raise_overwritten(Value v, Value wanted) except -1:
+cdef int raise_overwritten(Value v, Operator reader) except -1:
     nbytes = f"{v.held.nbytes:,}" if v.held != NULL else "some"
-    raise InplaceError(f"checkpoint: {wanted.recipe.op.name} cannot be computed again, because a tensor of {nbytes} "
+    name = reader.name if reader is not None else "an operation"
+    raise InplaceError(f"checkpoint: {name} cannot be computed again, because a tensor of {nbytes} "
                        f"bytes that the checkpointed function has read was written in place since; write to a copy(), "
                        f"or after backward")
 
@@ -363,6 +367,7 @@ cdef class Recipe:
                     continue
                 v = self.values[i]
                 b = v.memory()
+                if b == NULL: raise_overwritten(v, self.op)     # (by another thread)
                 hold(b)
                 lay.incref(self.reads[i].layout)
                 x[i].buffer, x[i].array.data = b, b.data + x[i].array.layout.offset * itemsize(x[i].array.dtype)

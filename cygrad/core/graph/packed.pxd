@@ -6,7 +6,7 @@ a write the gradient would no longer be the gradient of the program."""
 
 from libc.stdint cimport uint32_t
 
-from cygrad.core.graph.slots cimport Slot
+from cygrad.core.graph.slots cimport Slot, buffer_in, object_in
 from cygrad.core.graph.tensor cimport Node, Tensor
 from cygrad.core.store.buffer cimport WATCHED, Buffer
 from cygrad.core.thread_state cimport Flags
@@ -26,6 +26,7 @@ cdef class Packed:
 
     cdef Tensor unpack(self, Node node, const Slot* s)
     cdef int check(self, Node node, const Slot* s) except -1
+    cdef Buffer* kept(self) noexcept
 
 
 cdef class Packing:
@@ -41,6 +42,11 @@ cdef void unwatch(void* released) noexcept
 cdef void put_packed(Node node, Slot* s, Packed p) noexcept
 cdef int check_packed(Node node, const Slot* s) except -1
 cdef void set_packing(Flags* f, Packing p) noexcept
+
+
+cdef inline Buffer* kept_by(const Slot* s) noexcept:
+    """The buffer that a slot keeps alive, itself or by a Packed, or NULL."""
+    return (<Packed>object_in(s)).kept() if object_in(s) != NULL else buffer_in(s)
 
 
 cdef inline int will_write(Flags* f, Buffer* b) except -1:

@@ -5,7 +5,7 @@ from cpython.ref cimport Py_XDECREF, Py_XINCREF
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.provenance cimport raise_rewritten_at
-from cygrad.core.graph.slots cimport object_in, save_object
+from cygrad.core.graph.slots cimport save_object
 from cygrad.core.graph.tensor cimport PACKS
 from cygrad.core.graph.trace cimport was_rewritten
 
@@ -58,6 +58,10 @@ cdef class Packed:
         if b != NULL: return raise_rewritten_at(node, s.layout, s.version, b, 0) if was_rewritten(node, s, b) else 0
         if self.watch.version == s.version: return 0
         return raise_rewritten_at(node, s.layout, s.version, NULL, self.watch.version)
+
+    cdef Buffer* kept(self) noexcept:
+        """The buffer that it keeps alive, or NULL."""
+        return NULL
 
 
 cdef class Packing:

@@ -9,7 +9,8 @@ from cygrad.core.graph cimport tensor as graph
 from cygrad.core.graph.tensor cimport Node, PyObject_GC_Track, slots_of
 from cygrad.core.store.buffer cimport EXTERNAL, Buffer
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.core.graph.slots cimport Slot, buffer_in
+from cygrad.core.graph.packed cimport kept_by
+from cygrad.core.graph.slots cimport Slot
 
 import cygrad.core.graph.cycles  # no-cython-lint: before the first node is made
 
@@ -113,7 +114,7 @@ cdef size_t kept_bytes(void* t) noexcept:
     while p != <void*>(<Tape>t).head:
         s = slots_of(<Node>p)
         for k in range((<Node>p).n_slots):
-            b = buffer_in(&s[k])
+            b = kept_by(&s[k])
             if b == NULL or b.mark or b.parameters or b.flags & EXTERNAL: continue
             b.mark = 1
             total += b.nbytes
@@ -129,7 +130,7 @@ cdef void kept_unmark(void* t) noexcept:
     while p != <void*>(<Tape>t).head:
         s = slots_of(<Node>p)
         for k in range((<Node>p).n_slots):
-            b = buffer_in(&s[k])
+            b = kept_by(&s[k])
             if b != NULL: b.mark = 0
         p = (<Node>p).after
 
