@@ -12,7 +12,9 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-lock, loading, pending = RLock(), get_ident(), {}   # the thread that opens bundles or runs load(); module: its Pending
+lock = RLock()
+loading: int | None = get_ident()   # the thread that opens bundles or runs load()
+pending: dict[str, "Pending"] = {}
 
 
 def wait():
@@ -40,7 +42,7 @@ class Bundle:
     """Loads the modules of one shared object. The class itself finds them, in all bundles that are open. (Python calls
     find_spec with a global lock, so it must not wait.)"""
 
-    of = {}                                         # module: its bundle
+    of: dict[str, "Bundle"] = {}                                         # module: its bundle
 
     def __init__(self, library):
         self.library = library

@@ -3,14 +3,19 @@
 Nets store operations in this form, and files of nets hold it as text. call() runs the row's function, which checks
 everything, so a call may come from a file of unknown origin. arguments_of() is the way back, from an execution."""
 
-from functools import cache
 from inspect import Parameter, signature
 from types import NoneType
+from typing import TYPE_CHECKING
 
 from cygrad.core.errors import described
 from cygrad.core.graph.attributes import MAX_DEPTH, plain
 from cygrad.core.graph.tensor import Tensor
 from cygrad.ops.table import ROWS
+
+if TYPE_CHECKING:
+    def cache(user_function, /): return user_function       # (functools hides the parameters)
+else: from functools import cache
+
 
 @cache
 def operands(type):
