@@ -25,6 +25,9 @@ def checkpoint(f, *args, determinism_check="metadata", keep=None, **kwargs):
     InplaceError when it is needed. Calls nest: what an inner one has computed is dropped again when an outer one reads
     it. In a captured function (memory.plan, Net.capture) the operators that are computed again are part of the program.
 
+    The results of products can depend on the number of threads, so set it before f. saved_tensors_hooks that are open
+    around the call do not see what f saves.
+
     keep: the name of an operator of the table, or several: their results are kept, since they are dear, such as those
     of "linear" and "attention", and the others computed again. determinism_check: "metadata": shapes and dtypes are
     the same by construction; "hash": each value that is computed again is compared with the checksum of the first one
@@ -34,8 +37,9 @@ def checkpoint(f, *args, determinism_check="metadata", keep=None, **kwargs):
     cdef Flags* t = flags()
     cdef Packing before
     cdef RecipeScope region
+    cdef int outside
     if not callable(f): raise TypeError(f"checkpoint takes a function and its arguments, got {described(f)}")
-    if determinism_check not in CHECKS:
+    if not isinstance(determinism_check, str) or determinism_check not in CHECKS:
         raise ValueError(f"checkpoint: determinism_check must be \"metadata\" or \"hash\", got "
                          f"{described(determinism_check)}")
     names = kept_names(keep)
@@ -43,10 +47,11 @@ def checkpoint(f, *args, determinism_check="metadata", keep=None, **kwargs):
     region = RecipeScope(names, determinism_check == "hash")
     before = <Packing>t.pack if t.pack != NULL else None
     set_packing(t, region)
-    t.inspecting += RECIPES
+    outside = t.inspecting & RECIPES
+    t.inspecting |= RECIPES
     try: return f(*args, **kwargs)
     finally:
-        t.inspecting -= RECIPES
+        t.inspecting = t.inspecting & ~RECIPES | outside
         set_packing(t, before)
         region.close()
 

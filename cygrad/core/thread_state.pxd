@@ -22,6 +22,6 @@ cdef enum:                  # Flags.inspecting counts open scopes of these kinds
     ANOMALIES = 0xFFFF      # a mask: detect_anomaly
     FORWARD = 1 << 16       # one detect_anomaly(forward=True)
     FORWARDS = 0xFF * FORWARD
-    RECIPES = 1 << 24       # one checkpoint()
+    RECIPES = 1 << 24       # a bit: a region of recipes is open
 
 cdef Flags* flags() noexcept nogil

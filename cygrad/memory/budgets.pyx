@@ -21,10 +21,10 @@ cdef class budget:
     Before an allocation that would exceed it, values that are kept for backward only are evicted. When backward needs
     one of them, its recipe makes it again: the operations that this thread has recorded in the scope, in forward and
     backward, give the same results bit for bit as without a budget. What a Python name, a view or another object refers
-    to is not evicted, nor are results of an autograd.Function, draws from generators that are no operators, and values
-    from NumPy. Scopes nest, and the smallest applies. `.floor_bytes` are the most bytes so far that could not have been
-    evicted: a smaller budget fails. `.recomputed` is (calls, share): the operations that were computed again and their
-    share of the work of all.
+    to is not evicted, nor are results of an autograd.Function, draws from generators that are no operators, values from
+    NumPy, and what was computed from memory that is shared with NumPy (asarray(), numpy()). Scopes nest, and the
+    smallest applies. `.floor_bytes` are the most bytes so far that could not have been evicted: a smaller budget fails.
+    `.recomputed` is (calls, share): the operations that were computed again and their share of the work of all.
 
     Raises MemoryLimitError, a MemoryError, before an allocation for which too little can be evicted, with what was
     asked, by which operation and line, and what is live, and when the scope begins if more is live already. TypeError
@@ -35,7 +35,7 @@ cdef class budget:
     @cython.embedsignature.format("c")
     def __init__(self, bytes):
         if self.is_open: raise RuntimeError("this memory.budget() is open, so it cannot be set up again")
-        self.made = Budget(read_size(bytes, "memory.budget"))
+        self.made = Budget(min(read_size(bytes, "memory.budget"), 1 << 62))
 
     def __enter__(self):
         if self.is_open or self.made is None:
@@ -49,12 +49,15 @@ cdef class budget:
         self.made.close()
         self.is_open = False
 
+    def __dealloc__(self):
+        if self.is_open and self.made is not None: self.made.leave()
+
     @property
     def floor_bytes(self):
         """The most bytes so far that could not have been evicted."""
-        return self.made.floor
+        return self.made.floor if self.made is not None else 0
 
     @property
     def recomputed(self):
         """(calls, share) of the operations that were computed again."""
-        return Recomputed(*self.made.recomputed)
+        return Recomputed(*(self.made.recomputed if self.made is not None else (0, 0.0)))

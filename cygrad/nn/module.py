@@ -344,7 +344,9 @@ class Module(CallBase):
         """Call `forward` through `cygrad.checkpoint` from now on, or no longer if `on` is False: its intermediate
         values are not kept for backward, but computed again there. `keep` and `determinism_check` are as there. Call it
         on the blocks of a model: for a whole model, backward would need all values at once. Returns this module."""
-        given: dict[str, Any] = {"keep": keep, "determinism_check": determinism_check}
+        if not isinstance(on, bool): raise TypeError(f"checkpoint_: on must be True or False, got {described(on)}")
+        given: dict[str, Any] = {"keep": list(keep) if isinstance(keep, list | tuple | set) else keep,
+                                 "determinism_check": determinism_check}
         checkpoint(lambda: None, **given)           # (which checks them)
         self._checkpoint = given if on else None
         if on and self._hooks is None: self._hooks = {}, {}         # (so that the call looks)

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import ref
 
-from cygrad.core.backward.hooks import register
+from cygrad.core.backward.hooks import is_consumed, register
 from cygrad.core.graph.symbol import place_of
 from cygrad.core.graph.tensor import Tensor
 
@@ -38,6 +38,10 @@ class FusedUpdates:
 
     def __init__(self, solver: Any, parameters: dict[str, Tensor]):
         self._solver, self.rate = ref(solver), 0.0
+        for name, x in parameters.items():
+            if not is_consumed(place_of(x)[0]): continue
+            raise RuntimeError(f"fuse_into_backward: another solver has fused the updates of {name!r}; close() what "
+                               f"its fuse_into_backward() returned first")
         self._handles = [register(place_of(x)[0], "consumed", Consumer(solver, name)) for name, x in parameters.items()]
 
     def close(self) -> None:
@@ -48,6 +52,8 @@ class FusedUpdates:
         if solver is not None and solver.fused is self: solver.fused = None
 
     def __enter__(self) -> Self:
+        if not self._handles:
+            raise RuntimeError("fuse_into_backward: these updates are closed; call fuse_into_backward() again")
         return self
 
     def __exit__(self, kind: type[BaseException] | None = None, value: BaseException | None = None,

@@ -17,6 +17,7 @@ from cygrad.core.graph.around cimport changed
 from cygrad.core.graph.calls cimport calls_of, note
 from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.gradient_slice cimport GradientSlice
+from cygrad.core.graph.packed cimport will_write
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.core.graph.effects cimport use_solver
@@ -296,6 +297,7 @@ cdef class Solver:
             return
         if is_traced(self, self.parameters, "update", self.refuses, (update_pre_hook, update_post_hook)): return
         ready = reached(self.parameters, "update", self.refuses, &workspace_bytes)
+        for p, _ in ready: will_write(flags(), (<SolverParameter>p).tensor.buffer)
         if not ready:
             warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so nothing "
                  "has changed; if you wrote to a gradient in place, set fresh_grad = True on its variable", UserWarning,
@@ -362,20 +364,19 @@ cdef class Solver:
                 with cg.record(): loss = model(x).sum()
                 loss.backward()                     # updates, too
 
-        Called without `with`, it stays on until close() of what it returns, also if that is not kept. The rule, the
-        states and their numbers of updates are those of update(). weight_decay(rate) before a backward pass is part of
-        it. The gradients of a parameter that is used several times are summed first.
+        Called without `with`, it stays on until close() of what it returns, also if that is not kept. Rule and states
+        are those of update(), and weight_decay(rate) before a pass is part of it. The gradients of a parameter that is
+        used several times are summed first.
 
-        While it is on, RuntimeError refuses what needs all gradients at once, before anything runs: clipping, scaling,
-        checks of gradients, other parameters, update() with hooks, passes with retain_graph or create_graph,
-        DynamicLossScalingUpdater, an Updater with accum_grad, comm or checks. A pass that fails has a note with the
-        parameters that have moved. Raises RuntimeError without parameters, if it is on, and for a parameter whose
-        updates another solver has fused."""
+        While it is on, RuntimeError refuses what needs all gradients, before anything runs: clipping, scaling, checks,
+        other parameters, update() with hooks, passes with retain_graph or create_graph, DynamicLossScalingUpdater, an
+        Updater with accum_grad, comm or checks. Hooks for a complete .grad are not called, and each pass in a
+        GradientCollector updates. A pass that fails has a note with the parameters that have moved. Raises
+        RuntimeError without parameters, if it is on, and for a parameter whose updates another solver has fused."""
         if not self.parameters:
             raise RuntimeError("fuse_into_backward: this solver has no parameters; call set_parameters() first")
         refuse_fused(self, "fuse_into_backward")
         refuse_trace("fuse_into_backward()")
-        if self.the_rule is None: self._rule({})
         self.fused = FusedUpdates(self, {name: x for name, x in self.get_parameters().items() if is_variable(x)})
         return self.fused
 
@@ -390,7 +391,7 @@ cdef class Solver:
             gradient = gradients.rows_for(<GradientSlice>gradient, w, name, "backward", self.refuses, &workspace_bytes)
         elif not (<Tensor>gradient).layout.dense: gradient = copy_plain(<Tensor>gradient)
         if self.fused.rate: gradient = gradients.decayed(p, gradient, self.fused.rate)
-        data_of(w)
+        will_write(flags(), w.buffer)
         self.apply([(p, gradient)], workspace_bytes)
         return True
 

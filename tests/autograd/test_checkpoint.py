@@ -317,6 +317,18 @@ def test_an_allocation_that_fails_leaves_nothing(n):
     equal([got], [x.grad.numpy()])
 
 
+def test_many_nested_calls_leave_other_scopes_alone():
+    def deep(x, n):
+        if n == 0: return cg.log(x * 0 - 1)
+        return cg.checkpoint(deep, cg.exp(x * 0.1), n - 1)
+
+    for n in (10, 140):
+        with cg.autograd.detect_anomaly(forward=True), cg.record():
+            with pytest.raises(RuntimeError, match="produced the first NaN"): deep(cg.ones(10).attach_grad(), n)
+    with cg.autograd.detect_anomaly(forward=True), cg.record():
+        with pytest.raises(RuntimeError, match="produced the first NaN"): cg.log(cg.ones(2).attach_grad() * -1)
+
+
 # ---- random programs -------------------------------------------------------------------------------------------------
 
 def run_steps(p, values, first, last, rng, depth):

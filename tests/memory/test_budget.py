@@ -290,6 +290,174 @@ def test_another_thread_takes_from_the_same_bound():
     assert isinstance(caught.pop(), cg.MemoryLimitError)
 
 
+# ---- what a hostile program does ---------------------------------------------------------------------------------
+
+def growing(n, x=None):
+    x = y = cg.ones(1000).attach_grad() if x is None else x
+    with cg.record():
+        for _ in range(n): y = cg.exp(y * 0.1)
+    return x, y
+
+
+def test_the_garbage_collector_may_run_at_any_time():
+    class Holder: pass
+
+    before = gc.get_threshold()
+    try:
+        with cg.memory.budget(1_000_000):
+            for k in range(60):
+                gc.set_threshold(1 + k % 9)
+                h = Holder()
+                h.me, h.graph = h, growing(60)      # cyclic garbage that holds a graph
+                kept = growing(230)
+    finally: gc.set_threshold(*before)
+    del h, kept
+    gc.collect()
+    assert cg.memory.stats()["live_bytes"] == 0
+
+
+def test_a_kept_value_that_is_written_after_the_scope_is_made_again():
+    x, other = cg.ones(N).attach_grad(), cg.ones(N).attach_grad()
+    with cg.memory.budget(200_500):
+        with cg.record():
+            y = cg.exp(x)
+            z = cg.exp(y.detach() * 0.1 + other).sum()
+        more = [cg.ones(N) for _ in range(2)]       # evicts
+        del more
+    y.detach()[...] = 3.0
+    z.backward()
+    np.testing.assert_allclose(other.grad.numpy(), np.exp(np.exp(np.float32(1)) * 0.1 + 1), rtol=1e-6)
+    del y, z, x, other
+    assert cg.memory.stats()["live_bytes"] == 0
+    with cg.memory.budget(500_000): growing(30, cg.ones(N).attach_grad())
+
+
+def test_what_shares_memory_with_numpy_is_not_read_again():
+    a = np.ones(N, "float32")
+    c = cg.asarray(a)
+    found = []
+    for bound in (10**9, 185_000):
+        a[:] = 1
+        x = cg.ones(N).attach_grad()
+        with cg.memory.budget(bound):
+            with cg.record(): z = cg.exp(x + c).sum()
+            try:
+                more = [cg.ones(N) for _ in range(3)]
+                del more
+            except cg.MemoryLimitError: pass        # (nothing can be evicted)
+            a[:] = 2                                # the next batch
+            z.backward()
+        found.append(x.grad.numpy()[0])
+    assert found[0] == found[1]
+
+
+def test_a_source_without_a_name_ends_what_can_be_evicted_before_it_alone():
+    x = cg.ones(1000).attach_grad()
+    with cg.memory.budget(120_000) as b:
+        with cg.record():
+            y = x + cg.random.normal((1000,))
+            for _ in range(60): y = cg.sin(cg.exp(y * 0.1))
+            z = y.sum()
+        del y
+        z.backward()
+    assert b.recomputed.calls > 0
+
+
+@pytest.mark.parametrize("passes", [0, 1])
+def test_checkpoints_inside_read_what_cannot_be_made_again(passes):
+    def block(h):
+        y = h + 1.0
+        return y, cg.exp(y) * 2.0
+
+    def step():
+        x, w = cg.ones(1000).attach_grad(), cg.ones(1000).attach_grad()
+        with cg.record():
+            h = x + cg.ones(1000)                   # the ones are gone
+            y, a = cg.checkpoint(block, h)
+            b = cg.checkpoint(block, h)[1]
+            z, other = (a + b).sum(), (w * w).sum()
+        if passes:
+            other.backward()
+            cg.ones(3) + 1
+        del h, y, a, b
+        z.backward()
+        return x.grad.numpy()[0]
+
+    wanted = step()
+    with cg.memory.budget("1GB"): assert step() == wanted
+
+
+def test_a_solver_that_updates_what_an_evicted_value_reads():
+    def run(bound):
+        p, x = cg.full(1000, 0.5).requires_grad_(), cg.ones(1000).attach_grad()
+        solver = cg.optim.Sgd(lr=0.1)
+        solver.set_parameters({"p": p})
+        with cg.memory.budget(bound):
+            with cg.record():
+                first = (p * p).sum()
+                second = cg.exp(x + p).sum()
+            first.backward()
+            more = [cg.ones(1000) for _ in range(4)]        # evicts
+            del more
+            solver.update()
+            second.backward()
+        return x.grad.numpy()[0]
+
+    assert run("1GB") == run(33_900)
+
+
+def test_predictions_leave_no_recipes():
+    w, h = cg.ones((8, 8)), cg.ones((1, 8))
+    before = len(gc.get_objects())
+    with cg.memory.budget("1GB"):
+        for _ in range(2000): h = cg.tanh(h @ w)
+        assert len(gc.get_objects()) - before < 200
+
+
+def test_scopes_that_are_closed_out_of_order():
+    x = cg.ones(10).attach_grad()
+    a, b = cg.memory.budget(10**8), cg.memory.budget(10**8)
+    a.__enter__()
+    b.__enter__()
+    a.__exit__()
+    b.__exit__()
+    with cg.record() as tape: y = cg.exp(x)
+    assert tape.saved_bytes == 40
+    net = cg.graph.Net.capture(lambda x: cg.exp(x), ((3,), "float32"))
+    net.plan()                                      # (no scope is open in this thread)
+    del y
+
+
+def test_abandoned_scopes_are_closed():
+    thread = threading.Thread(target=lambda: cg.memory.budget(400_000).__enter__())
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert cg.ones(400_000).sum().item() == 400_000
+    b = cg.memory.budget(400_000)
+    b.__enter__()
+    del b
+    assert cg.ones(400_000).sum().item() == 400_000
+
+
+def test_the_floor_is_at_least_what_an_error_says():
+    with cg.memory.budget(400_000) as b:
+        kept = growing(20)
+        with pytest.raises(cg.MemoryLimitError) as e: cg.ones(100_000)
+        least = int(str(e.value).rpartition("at least ")[2].split()[0].replace(",", ""))
+        del e
+    assert b.floor_bytes >= least
+    del kept
+
+
+def test_a_budget_that_was_not_set_up():
+    class Odd(cg.memory.budget):
+        def __init__(self): pass
+
+    assert Odd().floor_bytes == 0 and Odd().recomputed == (0, 0.0)
+    with pytest.raises(RuntimeError): Odd().__enter__()
+
+
 def test_random_programs():
     """Each under three budgets: over none of them, and bit-equal where the budget is enough."""
     done = failed = recomputed = 0

@@ -180,6 +180,19 @@ def fused(call):
         call(solver, y)
 
 
+def fused_twice():
+    w = cg.ones(2).attach_grad()
+    first, second = cg.optim.Sgd({"w": w}, lr=0.1), cg.optim.Sgd({"w": w}, lr=0.1)
+    with first.fuse_into_backward(): second.fuse_into_backward()
+
+
+def entered_again():
+    w = cg.ones(2).attach_grad()
+    solver = cg.optim.Sgd({"w": w}, lr=0.1)
+    with solver.fuse_into_backward() as handle: pass
+    with handle: pass
+
+
 def open_budget():
     b = cg.memory.budget("1MiB")
     with b: b.__enter__()

@@ -159,6 +159,11 @@ class Handle:
         self.remove()
 
 
+def is_consumed(Node node):
+    """Whether something takes the gradients of a variable instead of .grad."""
+    return bool(has_hooks(node, "consumed"))
+
+
 def register(Node node, str kind, hook):
     """Add a hook to a node, of the kind "tensor" (on the gradient of an output: (output number, f)), "before" or
     "after" (the node's backward: f), or "accumulated" (on a leaf, when .grad is complete: f). Returns a Handle."""

@@ -13,3 +13,5 @@ cdef class Budget:
 
     cdef int open(self) except -1
     cdef int close(self) except -1
+    cdef int abandon(self) except -1
+    cdef int leave(self) except -1

@@ -51,20 +51,32 @@ cdef class Budget:
         self.first, self.first_work = executed, executed_work
         budgets.append(self)
         set_packing(f, self.region)
-        f.inspecting += RECIPES
+        f.inspecting |= RECIPES
         set_bounded(True)
         return 0
 
     cdef int close(self) except -1:
         """End it. What was evicted can still be made again."""
         cdef Flags* f = flags()
+        cdef Budget b
         if self.thread != PyThread_get_thread_ident():
             raise RuntimeError("memory.budget: it was opened in another thread, and only that thread can close it")
+        self.abandon()
+        if f.pack == <void*>self.region: set_packing(f, self.before)
+        for b in budgets:                           # (one that was opened inside and is closed later)
+            if b.before is self.region: b.before = self.before
+        if f.pack == NULL: f.inspecting &= ~RECIPES
+        self.region.close()
+        return 0
+
+    cdef int leave(self) except -1:
+        """Nothing can close it any more: close it, or what is possible in another thread."""
+        return self.close() if self.thread == PyThread_get_thread_ident() else self.abandon()
+
+    cdef int abandon(self) except -1:
+        """It bounds nothing any more."""
         budgets.remove(self)
         if not budgets: set_bounded(False)
-        f.inspecting -= RECIPES
-        set_packing(f, self.before)
-        self.region.close()
         return 0
 
     @property
@@ -128,24 +140,31 @@ cdef Value cheapest():
         step = 1                                    # (none in the sample)
 
 
-cdef double price(Value v) except? -1:
-    """The work to make a Value again."""
+cdef double price(Value v) noexcept:
+    """The work to make a Value again. (It makes no Python object, because the garbage collector could then free
+    candidates.)"""
     cdef double total = 0
-    cdef list waiting = [v.recipe]
-    cdef int count = 0
-    while waiting and count < DEPTH:
-        r = waiting.pop()
-        total += (<Recipe>r).work
+    cdef void* waiting[DEPTH]   # borrowed: Recipes
+    cdef int n = 1, count = 0
+    cdef Recipe r
+    waiting[0] = <void*>v.recipe
+    while n and count < DEPTH:
+        n -= 1
+        r = <Recipe>waiting[n]
+        total += r.work
         count += 1
-        for x in (<Recipe>r).values:
-            if x is None: continue
-            v = x
-            if v.recipe is not None and v.memory() == NULL: waiting.append(v.recipe)
+        for x in r.values:
+            if x is None or n == DEPTH: continue
+            v = <Value>x
+            if v.recipe is None or v.memory() != NULL: continue
+            waiting[n] = <void*>v.recipe
+            n += 1
     return total
 
 
 cdef int raise_over(Budget b, size_t nbytes) except -1:
     cdef size_t pinned = counters.live
+    b.floor = max(b.floor, pinned + nbytes)
     what = f" ({live_by_category()})" if pinned else ""
     operation, (filename, line, _) = doing(flags()) or "tensor", where()
     place = f"{filename}:{line}" if filename else ""

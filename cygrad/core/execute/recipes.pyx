@@ -18,7 +18,7 @@ from cygrad.core.graph.slots cimport SIGNS, Slot, buffer_in
 from cygrad.core.graph.tensor cimport Node, array_of, next_number, slots_of
 from cygrad.core.graph.trace cimport on_buffer, traces, version_of
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport WATCHED, hold, release_saved, save
+from cygrad.core.store.buffer cimport EXTERNAL, WATCHED, hold, release_saved, save
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport UINT8, Array, itemsize
 
@@ -75,7 +75,8 @@ cdef class RecipeScope(Packing):
             while not v.region.is_around(self): v.region = v.region.outer
             if self.strong and v.epoch != passes_begun() and not v.slots and not v.secured: v.forget()
         if not self.strong and v.held == NULL:      # (what a checkpoint has made can be made again)
-            if v.recipe is None or v.region.strong and not secure(v): v.keep(b)
+            if v.region.strong and v.recipe is not None and not secure(v): v.forget()
+            if v.recipe is None: v.keep(b)
         v.used = next_number()
         return v
 
@@ -95,7 +96,7 @@ cdef class RecipeScope(Packing):
         self.epoch = passes_begun()
         for found in [*self.values.values()]:
             v = found
-            if not v.slots and not v.secured: v.forget()
+            if v.region.strong and not v.slots and not v.secured: v.forget()
 
     cdef Value new_value(self, Buffer* b):
         cdef Value v = Value.__new__(Value)
@@ -127,8 +128,10 @@ cdef class RecipeScope(Packing):
 
     cdef int before_write(self, Buffer* b) except -1:
         """Before the region overwrites a Value that is kept, it is let go, or copied if it cannot be made again."""
-        cdef Value v = self.known(b)
+        cdef Value v
         cdef Tensor y
+        if self.strong and self.epoch != passes_begun(): self.forget_older()    # (a solver writes after backward)
+        v = self.known(b)
         if v is None: return 0
         self.values.pop(<size_t>b, None)
         v.watch.value = NULL
@@ -275,28 +278,61 @@ cdef int run_recipe(Recipe r, Value wanted, dict readers) except -1:
     return 0
 
 
+cdef bint is_private(const Buffer* b) noexcept:
+    """Whether only tensors can write to a buffer. (Through NumPy it could change unnoticed.)"""
+    return not b.flags & EXTERNAL and not b.leases
+
+
 cdef bint secure(Value v) except -1:
     """Whether a Value can be made again after its memory is gone. If so, what its recipes read and cannot make is kept
     from now on."""
-    cdef list waiting = [v], kept = []
-    cdef set seen = {v}
+    cdef dict made = {}         # number of a recipe -> the Values that it makes, among those that v depends on
+    cdef set able = set(), seen = {v}       # able: those that their recipes can make
+    cdef list waiting = [v], alive = []
     cdef Value x, y
     if v.secured: return True
+    if v.recipe is None: return False
     while waiting:
         x = waiting.pop()
-        if x.recipe is None: return False
+        made.setdefault(x.recipe.number, []).append(x)
         for found in x.recipe.values:
             if found is None or found in seen: continue
             seen.add(found)
             y = found
-            if y.secured: continue
-            if y.recipe is not None: waiting.append(y)
-            elif y.memory() != NULL: kept.append(y)
-            else: return False
-    for found in kept:
-        y = found
-        if y.held == NULL: y.keep(y.memory())
-    for found in seen: (<Value>found).secured = True
+            if y.secured or y.recipe is None: continue
+            waiting.append(y)
+    for number in sorted(made):                     # (operands first)
+        for found in made[number]:
+            if can_be_made(<Value>found, able, alive): able.add(found)
+    if v not in able: return False
+    waiting, seen = [v], {v}
+    while waiting:                                  # keep what v needs, and no more
+        x = waiting.pop()
+        x.secured = True
+        for found in x.recipe.values:
+            if found is None or found in seen: continue
+            seen.add(found)
+            y = found
+            if y in able: waiting.append(y)
+            elif not y.secured:
+                y.forget()                          # (its memory is all there is)
+                y.stuck = y.secured = True
+                if y.held == NULL: y.keep(y.memory())
+    return True
+
+
+cdef bint can_be_made(Value v, set able, list alive) except -1:
+    """Whether the recipe of a Value can read all its operands: those that are `able` or secured, and those in memory
+    that can be kept, which `alive` keeps meanwhile."""
+    cdef Buffer* b
+    cdef Value y
+    for x in v.recipe.values:
+        if x is None or x in able: continue
+        y = x
+        if y.secured: continue
+        b = y.memory()
+        if b == NULL or not is_private(b): return False
+        alive.append(bytes_of(b))
     return True
 
 
@@ -385,6 +421,7 @@ cdef class Recipe:
                     raise RuntimeError(f"checkpoint: {self.op.name}, computed again, gave other values than before; "
                                        f"an array that it reads was written through NumPy, or the operator is not "
                                        f"deterministic: keep its results with keep=[{self.op.name!r}]")
+                v.drop()                            # (memory that was written)
                 v.keep(e.buffers[k])
         finally:
             end(&e)
@@ -398,7 +435,7 @@ cdef Recipe begin_recipe(Execution* e, Operator op, const Operand* x, object att
     cdef RecipeScope g = open_region(e.thread)
     cdef Recipe r
     cdef int i, n = e.call.n_in
-    if g is None: return None
+    if g is None or g.strong and not e.thread.recording: return None    # (a budget evicts what is recorded)
     r = Recipe.__new__(Recipe)
     r.op, r.attributes, r.wanted, r.number, r.values = op, attributes, e.call.wanted, next_number(), []
     r.reads = <Read*>PyMem_Calloc(max(n, 1), sizeof(Read))

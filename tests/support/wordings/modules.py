@@ -49,6 +49,7 @@ def tied_of_two_shapes():
 LOAD = "load_state_dict of Sequential: the state does not fit, and nothing was loaded."
 
 CASES = [
+    (lambda: layer().checkpoint_("no"), TypeError, "checkpoint_: on must be True or False, got 'no'"),
     (lambda: setattr(layer(), "w", cg.ones(2)), TypeError,
      "Module.w is a parameter and cannot become a float32 tensor of shape (2,); assign nn.Parameter(data) or None, "
      "write into it with w.detach().copy_(value), or delete it first"),

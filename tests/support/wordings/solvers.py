@@ -4,8 +4,8 @@ import numpy as np
 
 import cygrad as cg
 from wrong import (
-    RESULT, VARIABLE, adam, fused, incomplete, lying_solver, other_settings, other_states, scaled_with_a_graph,
-    twice_in_a_solver, without_a_rule,
+    RESULT, VARIABLE, adam, entered_again, fused, fused_twice, incomplete, lying_solver, other_settings, other_states,
+    scaled_with_a_graph, twice_in_a_solver, without_a_rule,
 )
 
 
@@ -41,6 +41,11 @@ class Foreign:
 CASES = [
     (lambda: cg.optim.Sgd(0.1).fuse_into_backward(), RuntimeError,
      "fuse_into_backward: this solver has no parameters; call set_parameters() first"),
+    (lambda: fused_twice(), RuntimeError,
+     "fuse_into_backward: another solver has fused the updates of 'w'; close() what its fuse_into_backward() returned "
+     "first"),
+    (lambda: entered_again(), RuntimeError,
+     "fuse_into_backward: these updates are closed; call fuse_into_backward() again"),
     (lambda: fused(lambda solver, y: solver.scale_grad(2)), RuntimeError,
      "scale_grad: the updates of this solver are fused into backward, so gradients are not stored; close() what "
      "fuse_into_backward() returned first"),
