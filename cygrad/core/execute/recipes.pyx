@@ -361,11 +361,11 @@ cdef void remove_candidate(Value v) noexcept:
 
 
 cdef int raise_overwritten(Value v, Operator reader) except -1:
-    nbytes = f"{v.held.nbytes:,}" if v.held != NULL else "some"
+    nbytes = f" of {v.held.nbytes:,} bytes" if v.held != NULL else ""
     name = reader.name if reader is not None else "an operation"
-    raise InplaceError(f"checkpoint: {name} cannot be computed again, because a tensor of {nbytes} "
-                       f"bytes that the checkpointed function has read was written in place since; write to a copy(), "
-                       f"or after backward")
+    raise InplaceError(f"{name} cannot be computed again for backward, because a tensor{nbytes} that it depends on was "
+                       f"written in place since; with checkpoint() and memory.budget(), write to a copy(), or after "
+                       f"backward")
 
 
 # ---- recipes ---------------------------------------------------------------------------------------------------------
@@ -419,8 +419,9 @@ cdef class Recipe:
                 if v.memory() != NULL: continue
                 if v.checksum is not None and not traces() and checksum_of(e.buffers[k]) != v.checksum:
                     raise RuntimeError(f"checkpoint: {self.op.name}, computed again, gave other values than before; "
-                                       f"an array that it reads was written through NumPy, or the operator is not "
-                                       f"deterministic: keep its results with keep=[{self.op.name!r}]")
+                                       f"an array that it reads was written through NumPy, the number of threads is "
+                                       f"another one, or the operator is not deterministic: keep its results with "
+                                       f"keep=[{self.op.name!r}]")
                 v.drop()                            # (memory that was written)
                 v.keep(e.buffers[k])
         finally:

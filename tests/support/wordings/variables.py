@@ -130,11 +130,12 @@ CASES = [
      "checkpoint: keep names 'conv', which is no operator; the operators are the rows of cygrad.ops.ROWS, such as "
      "\"linear\", \"matmul\" and \"attention\""),
     (lambda: written_argument(), cg.InplaceError,
-     "checkpoint: add cannot be computed again, because a tensor of 8 bytes that the checkpointed function has read "
-     "was written in place since; write to a copy(), or after backward"),
+     "add cannot be computed again for backward, because a tensor of 8 bytes that it depends on was written in place "
+     "since; with checkpoint() and memory.budget(), write to a copy(), or after backward"),
     (lambda: written_by_numpy(), RuntimeError,
      "checkpoint: add, computed again, gave other values than before; an array that it reads was written through "
-     "NumPy, or the operator is not deterministic: keep its results with keep=['add']"),
+     "NumPy, the number of threads is another one, or the operator is not deterministic: keep its results with "
+     "keep=['add']"),
     (lambda: two_collectors(), RuntimeError,
      "GradientCollector: another one is open in this thread; close it first, or call its backward several times"),
     (lambda: collector_of_another_thread(), RuntimeError,
