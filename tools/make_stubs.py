@@ -102,7 +102,7 @@ RESULTS = {                 # `Class.member` or the function's name, for results
     "Operator.name": "str", "Operator.n_unpromoted": "int",
     "Operator.numpy": "Any",
     **{f"Operator.{flag}": "bool"
-       for flag in "promotes promotes_to_float zero_derivative fused differentiable mode_dependent views "
+       for flag in "promotes promotes_to_float zero_derivative fused differentiable mode_dependent elementwise views "
        "data_dependent_shape shows_part signs joint_formula gradient_is_view overwrites_gradient".split()},
     "Solver.get_parameters": "dict[str, Tensor]", "Solver.learning_rate": "float", "Solver.set_learning_rate": "None",
     **{f"Solver.{name}": "None" for name in (

@@ -102,6 +102,7 @@ cdef class Elementwise(Operator):
                             f"operands = {described(' '.join(cls.inputs))}")
         self.promotes = self.fused = self.differentiable = True
         if self.name in kernel_names(): self.value = driver.find(self.name)
+        self.elementwise = self.value != NULL
         names = [name.rstrip("?") for name in cls.operands.split()]
         self.n_in, self.has_number = len(names), bool(cls.number)
         if cls.integers is TO_FLOATS: self.promotes_to_float, self.numpy = True, None

@@ -4,7 +4,7 @@ from cygrad.core.graph.tensor cimport Tensor, is_tracked, ready
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.interop.numpy cimport share_memory
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.steps cimport Arrays, call, put
+from cygrad.core.graph.steps cimport READS, UPDATES, Arrays, call, put
 from cygrad.core.graph.trace cimport lists_calls
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels cimport by_dtype
@@ -56,9 +56,9 @@ cdef int move_running(Tensor average, Tensor var, Tensor stats, double factor) e
     """(1 - factor) times themselves + factor times the statistics of the batch. Allocates nothing."""
     cdef Arrays a
     a.n = 0
-    put(&a, average)
-    put(&a, var)
-    put(&a, stats)
+    put(&a, average, UPDATES)
+    put(&a, var, UPDATES)
+    put(&a, stats, READS)
     call(flags(), "batch_norm", move_both, &a, 2, &factor, sizeof(factor), None)
     if lists_calls():
         note("running statistics", (tensor_item(average), tensor_item(var), tensor_item(stats), factor))

@@ -18,7 +18,7 @@ from cygrad.core.store.buffer cimport EXTERNAL, GRADIENTS, OTHER, VIRTUAL, ZEROS
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.core.graph.construct cimport computed, copy_plain, zeros_like
-from cygrad.core.graph.steps cimport Arrays, call_loop, elements_in, fill_with_zeros, put_array
+from cygrad.core.graph.steps cimport READS, WRITES, Arrays, call_loop, elements_in, fill_with_zeros, put_array
 from cygrad.core.graph.effects cimport grad_for_rows
 from cygrad.core.graph.trace cimport declare_write, raise_version, refuse_trace
 from cygrad.core.interop.numpy cimport window
@@ -79,9 +79,9 @@ cdef int deposit(Leaf leaf, Gradient* g, bint overwrite) except -1:
         overwrite = True
     if overwrite and made is None and exchange(grad, g): return 0
     a.n = 0
-    if not overwrite: put_array(&a, elements_in(grad), grad.buffer)
-    put_array(&a, elements_of(g), g.held.buffer)
-    put_array(&a, elements_in(grad), grad.buffer)
+    if not overwrite: put_array(&a, elements_in(grad), grad.buffer, READS)
+    put_array(&a, elements_of(g), g.held.buffer, READS)
+    put_array(&a, elements_in(grad), grad.buffer, WRITES)
     declare_write(f, grad.buffer)
     call_loop(f, ".grad", copy_loop if overwrite else add_loop, &a)
     if made is None: raise_version(f, grad.buffer)

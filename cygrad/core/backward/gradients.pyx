@@ -8,7 +8,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.gradient_slice cimport add_rows, dense_rows, joined
 from cygrad.core.graph.tensor cimport Tensor, external_gradients, ready
-from cygrad.core.graph.steps cimport Arrays, call_loop, put_array
+from cygrad.core.graph.steps cimport READS, WRITES, Arrays, call_loop, put_array
 from cygrad.core.store.buffer cimport (
     EXTERNAL, GRADIENTS, Buffer, allocate_for, drop, hold, mark_gradient, recategorise, unmark_gradient,
 )
@@ -165,7 +165,7 @@ cdef int add_elements(const Gradient* x, const Gradient* y, const Gradient* out)
     """out = x + y"""
     cdef Arrays a
     a.n = 0
-    put_array(&a, elements_of(x), x.held.buffer)
-    put_array(&a, elements_of(y), y.held.buffer)
-    put_array(&a, elements_of(out), out.held.buffer)
+    put_array(&a, elements_of(x), x.held.buffer, READS)
+    put_array(&a, elements_of(y), y.held.buffer, READS)
+    put_array(&a, elements_of(out), out.held.buffer, WRITES)
     return call_loop(flags(), "add", add_loop, &a)

@@ -7,11 +7,11 @@ from cygrad.core.backward.gradients cimport DENSE, Gradient
 from cygrad.core.backward.turn cimport Turn
 from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.graph.operator cimport (
-    MAX_OUTPUTS, MAX_TEMPORARIES, TEMPORARY, BackwardCall, Operator, Stage, bit_of, computes,
+    MAX_OUTPUTS, MAX_TEMPORARIES, TEMPORARY, BackwardCall, Operator, Stage, adds, bit_of, computes,
 )
 from cygrad.core.graph.slots cimport Slot, buffer_in, has_elements
 from cygrad.core.graph.tensor cimport Tensor, slot_from, slots_of
-from cygrad.core.graph.steps cimport Step, emit
+from cygrad.core.graph.steps cimport READS, UPDATES, WRITES, Step, emit
 from cygrad.core.graph.trace cimport Trace, preparing
 from cygrad.core.late_bound cimport late_bound, trace_stage_t
 from cygrad.core.store.buffer cimport Buffer
@@ -29,10 +29,10 @@ cdef class StageStep(Step):
         if self.call.work < LARGE_WORK: return self.op.run_backward(&self.call, self.stage)
         with nogil: self.op.run_backward(&self.call, self.stage)
 
-    cdef int set_array(self, Trace t, Turn b, Array* a) except -1:
+    cdef int set_array(self, Trace t, Turn b, Array* a, int access) except -1:
         """Use an array of the turn. (An empty one may lie anywhere.)"""
         self.hold(a.layout)
-        return self.point(t, &a.data, owner(b, a.data)) if a.layout.size else 0
+        return self.point(t, &a.data, owner(b, a.data), access) if a.layout.size else 0
 
 
 cdef int prepare_stage(Turn b, int stage, Buffer* workspace) except -1:
@@ -52,6 +52,7 @@ cdef StageStep prepare(Turn b, int stage, Buffer* workspace, Trace t):
     s.take(kept + c.n_out + m + MAX_TEMPORARIES + 1, kept + c.n_out + 2 * m + MAX_TEMPORARIES + 1,
            pointers + kept * (sizeof(double) + sizeof(bint) + 1) + m)
     s.op, s.held, s.stage, s.name = b.node.op, b.node.attributes, stage, b.node.op.name + " (backward)"
+    s.pure, s.work = True, c.work
     own[0] = c[0]
     own.attributes = <void*>s.held
     own.kept = <Array*>s.room
@@ -69,21 +70,21 @@ cdef StageStep prepare(Turn b, int stage, Buffer* workspace, Trace t):
     for k in range(n):
         own.kept[k] = c.kept[k]
         if plan.saved >> bit_of(c.sources[k]) & 1 and not keep_number(s, b, k, &own.kept[k], room + k):
-            s.set_array(t, b, &own.kept[k])
+            s.set_array(t, b, &own.kept[k], READS)
     for k in range(c.n_out):
         own.g[k] = c.g[k]
-        if plan.gradients >> k & 1 and c.g[k].data != NULL: s.set_array(t, b, &own.g[k])
+        if plan.gradients >> k & 1 and c.g[k].data != NULL: s.set_array(t, b, &own.g[k], READS)
         else: s.hold(c.g[k].layout)
     for i in range(c.n_in):
         if not b.want[i]: continue
         own.x[i] = s.hold(c.x[i])
         if not computes(plan, i) and not contains(held_by(&b.dx[i]), c.dx[i].data): continue
         own.dx[i] = c.dx[i]                         # (a stage may fill what an earlier one has placed)
-        s.set_array(t, b, &own.dx[i])
+        s.set_array(t, b, &own.dx[i], WRITES if computes(plan, i) and not adds(c, i) else UPDATES)
     for k in range(MAX_TEMPORARIES):
         if not (plan.computes >> (TEMPORARY + k) | plan.gradients >> (MAX_OUTPUTS + k)) & 1: continue
-        s.set_array(t, b, &own.temporaries[k])
-    if workspace != NULL: s.point(t, &own.workspace, workspace)
+        s.set_array(t, b, &own.temporaries[k], WRITES if plan.computes >> (TEMPORARY + k) & 1 else READS)
+    if workspace != NULL: s.point(t, &own.workspace, workspace, WRITES)
     return s
 
 

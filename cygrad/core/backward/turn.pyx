@@ -16,7 +16,7 @@ from cygrad.core.graph.operator cimport (
 )
 from cygrad.core.graph.packed cimport give_up
 from cygrad.core.graph.provenance cimport check_slot
-from cygrad.core.graph.steps cimport Arrays, call, put_array
+from cygrad.core.graph.steps cimport READS, WRITES, Arrays, call, put_array
 from cygrad.core.graph.trace cimport declare_write, raise_version, touch_leaf
 from cygrad.core.graph.tensor cimport (
     Edge, Leaf, Node, Tensor, edge_of, is_tracked, lock_grad, output_layout, slot_from, slots_of, sole,
@@ -388,10 +388,10 @@ cdef int unbroadcast(Turn b, int i) except -1:
     cdef Array y
     a.n = 0
     take_gradient(&b.dx[i], &wide)
-    put_array(&a, elements_of(&wide), wide.held.buffer)
+    put_array(&a, elements_of(&wide), wide.held.buffer, READS)
     try:
         y = b.make(i, b.call.x[i], b.call.dtype)
-        put_array(&a, y, b.dx[i].held.buffer)
+        put_array(&a, y, b.dx[i].held.buffer, WRITES)
         call(flags(), "sum_to", sum_kernel, &a, 0, NULL, 0, None)
     finally:
         drop_gradient(&wide)

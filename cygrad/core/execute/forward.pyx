@@ -4,7 +4,7 @@ from cygrad.core.execute.executor cimport LARGE_WORK, compute
 from cygrad.core.graph.operator cimport input_bit
 from cygrad.core.graph.tensor cimport is_tracked
 from cygrad.core.graph.calls cimport item_of, tensor_item
-from cygrad.core.graph.steps cimport emit
+from cygrad.core.graph.steps cimport READS, UPDATES, WRITES, emit
 from cygrad.core.graph.trace cimport PREPARING, Trace, is_frozen, refuse_trace, trace_of
 from cygrad.core.store.buffer cimport WORKSPACE, allocate
 from cygrad.core.thread_state cimport flags
@@ -104,7 +104,7 @@ cdef ForwardStep prepare(Execution* e, Operator op, const Operand* x, object att
     s.take(c.n_in + c.n_out + 1, c.n_in + c.n_out, c.n_in * (sizeof(Array) + sizeof(double)))
     xs = <Array*>s.room
     numbers = <double*>(xs + c.n_in)
-    s.op, s.held, s.name = op, attributes, op.name
+    s.op, s.held, s.name, s.pure = op, attributes, op.name, True
     s.call = c[0]
     s.call.x, s.call.attributes = xs, <void*>attributes
     for i in range(c.n_in):
@@ -114,14 +114,14 @@ cdef ForwardStep prepare(Execution* e, Operator op, const Operand* x, object att
             numbers[i] = x[i].number
             xs[i].data = <char*>&numbers[i]
         else:
-            s.point(t, &xs[i].data, x[i].buffer)
+            s.point(t, &xs[i].data, x[i].buffer, READS)
     for i in range(c.n_out):
         s.hold(c.y[i].layout)
-        s.point(t, &s.call.y[i].data, e.buffers[i])
-    if e.workspace != NULL: s.point(t, &s.call.workspace, e.workspace)
+        s.point(t, &s.call.y[i].data, e.buffers[i], WRITES if target is None else UPDATES)
+    if e.workspace != NULL: s.point(t, &s.call.workspace, e.workspace, WRITES)
     if target is not None: s.write(target.buffer)
     if work == 0:
         work = c.y[0].layout.size
         for i in range(c.n_in): work = max(work, <Py_ssize_t>c.x[i].layout.size)
-    s.large = work >= LARGE_WORK
+    s.work, s.large = work, work >= LARGE_WORK
     return s

@@ -22,7 +22,7 @@ from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.construct cimport computed, fresh, view_of
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.steps cimport Arrays, call, put, trace_call
+from cygrad.core.graph.steps cimport WRITES, Arrays, call, put, trace_call
 from cygrad.core.graph.trace cimport positions_of, refuse_step
 from cygrad.kernels cimport index as kernels
 from cygrad.kernels cimport laws
@@ -203,7 +203,7 @@ cdef Tensor drawn(Generator g, int law, shape, int dtype, double a, double b, do
     cdef Sample s
     cdef Arrays x
     x.n, s.law, s.a, s.b, s.c = 0, law, a, b, c
-    put(&x, t)
+    put(&x, t, WRITES)
     if call(flags(), "random", sample, &x, 0, &s, sizeof(s), g): return t
     take(seen(g), kernel.blocks_of(law, dtype, t.layout.size))
     name = "uniform" if law == kernel.UNIFORM else "normal" if law == kernel.NORMAL else "bernoulli"

@@ -3,7 +3,7 @@
 from cygrad.core.store cimport layout as lay
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.tensor cimport fill, shell, sole
-from cygrad.core.graph.steps cimport Arrays, call, copy_elements, put
+from cygrad.core.graph.steps cimport READS, WRITES, Arrays, call, copy_elements, put
 from cygrad.core.graph.trace cimport raise_version, trace_of, traces
 from cygrad.core.store.buffer cimport OTHER, READONLY, VIRTUAL, WATCHED, ZEROS, allocate_for, drop, hold, zeros
 from cygrad.core.thread_state cimport Flags, flags
@@ -88,7 +88,7 @@ cdef Tensor copy_plain(Tensor t):
     cdef Tensor y = computed(lay.dense_like(t.layout), t.dtype, OTHER)
     cdef Arrays a
     a.n = 0
-    put(&a, t)
-    put(&a, y)
+    put(&a, t, READS)
+    put(&a, y, WRITES)
     call(flags(), "copy", copy_elements, &a, 0, NULL, 0, None)
     return y

@@ -4,7 +4,7 @@ memory in which each run leaves the gradient, and the calls of solvers."""
 from cygrad.core.graph.calls cimport note, tensor_item
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.steps cimport (
-    Arrays, copy_elements, elements_in, emit, fill_zeros, new_step, put_array, trace_call, trace_loop,
+    READS, WRITES, Arrays, copy_elements, elements_in, emit, fill_zeros, new_step, put_array, trace_loop,
 )
 from cygrad.core.graph.tensor cimport Tensor, fill, node_of, put_grad, shell
 from cygrad.core.graph.trace cimport PREPARING, Storage, is_outside, preparing, raise_version, refuse_trace, trace_of
@@ -101,7 +101,7 @@ cdef Step zero_step(Trace t, int number, Leaf leaf):
     cdef Step s
     x.n = 0
     a.data, a.layout, a.dtype = NULL, leaf.layout, leaf.dtype
-    put_array(&x, a, NULL)
+    put_array(&x, a, NULL, WRITES)
     s = new_step(t, "zero_grad", fill_zeros, &x, NULL, 0, None)
     s.point_to_storage(t, &s.arrays[0].data, number)
     return s
@@ -114,8 +114,8 @@ cdef Step copy_to(Trace t, int number, Leaf leaf, Tensor grad):
     cdef Step s
     x.n = 0
     a.data, a.layout, a.dtype = NULL, leaf.layout, leaf.dtype
-    put_array(&x, elements_in(grad), grad.buffer)
-    put_array(&x, a, NULL)
+    put_array(&x, elements_in(grad), grad.buffer, READS)
+    put_array(&x, a, NULL, WRITES)
     s = new_step(t, ".grad", copy_elements, &x, NULL, 0, None)
     s.point_to_storage(t, &s.arrays[1].data, number)
     return s
@@ -135,8 +135,8 @@ cdef int take_back(Trace t, Leaf leaf) except -1:
     y = shell()
     fill(y, new_virtual(life, OTHER), lay.dense_like(leaf.layout), leaf.dtype)
     x.n = 0
-    put_array(&x, elements_in(y), y.buffer)
-    put_array(&x, elements_in(grad), grad.buffer)
+    put_array(&x, elements_in(y), y.buffer, READS)
+    put_array(&x, elements_in(grad), grad.buffer, WRITES)
     return trace_loop(".grad", copy_loop, &x)
 
 
@@ -247,6 +247,7 @@ cdef int call_solver(solver, str name, tuple arguments, list found, list others)
     cdef Trace t = trace_of(flags())
     cdef bint updates = name == "update"
     cdef Arrays a
+    cdef Step step
     cdef Tensor x
     cdef Leaf leaf
     for x in found:
@@ -263,7 +264,9 @@ cdef int call_solver(solver, str name, tuple arguments, list found, list others)
         use_solver(solver)
         for x in found: t.use_gradient(t.seen(<Leaf>node_of(x)))
         a.n = 0
-        trace_call(name, call_method, &a, 0, NULL, 0, (getattr(solver, name), arguments, absent))
+        step = new_step(t, name, call_method, &a, NULL, 0, (getattr(solver, name), arguments, absent))
+        step.writes_unseen = True
+        emit(t, step)
         if not updates:
             for x in found: take_back(t, t.seen(<Leaf>node_of(x)))
     for x in found:

@@ -10,7 +10,7 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.construct cimport computed, copy_plain, fresh
 from cygrad.core.graph.steps cimport (
-    Arrays, Step, call, copy_elements, elements_in, emit, fill_with_zeros, new_step, put, put_array,
+    READS, UPDATES, Arrays, Step, call, copy_elements, elements_in, emit, fill_with_zeros, new_step, put, put_array,
 )
 from cygrad.core.graph.tensor cimport Leaf, Tensor, data_of, ensure_tensor, is_tracked, put_grad, ready, sole
 from cygrad.core.graph.trace cimport Trace, declare_write, preparing, refuse_trace, set_trace
@@ -218,10 +218,10 @@ cdef int copy_rows(Tensor x, Tensor y, size_t at) except -1:
     cdef Arrays a
     cdef Array target
     a.n = 0
-    put(&a, x)
+    put(&a, x, READS)
     target = a.at[0]
     target.data = y.buffer.data + at
-    put_array(&a, target, y.buffer)
+    put_array(&a, target, y.buffer, UPDATES)
     call(flags(), "GradientSlice", copy_elements, &a, 0, NULL, 0, None)
 
 
@@ -255,10 +255,10 @@ cdef int add_rows(GradientSlice s, Tensor total) except -1:
     """Add each row of `s` to a row of `total`, a tensor of any strides."""
     cdef Arrays a
     a.n = 0
-    put(&a, total)
+    put(&a, total, UPDATES)
     declare_write(flags(), total.buffer)
-    put(&a, s.values)
-    put(&a, s.indices)
+    put(&a, s.values, READS)
+    put(&a, s.indices, READS)
     call(flags(), "GradientSlice", add_elements, &a, 0, NULL, 0, None)
 
 
@@ -279,7 +279,7 @@ cdef int check_range(GradientSlice s, Py_ssize_t rows) except -1:
     cdef Arrays a
     if s.indices.layout.size == 0: return 0
     a.n = 0
-    put(&a, s.indices)
+    put(&a, s.indices, READS)
     call(flags(), "GradientSlice", check_elements, &a, 0, &rows, sizeof(rows), None)
 
 
@@ -353,8 +353,8 @@ cdef int trace_put(Leaf leaf, GradientSlice s) except -1:
         own = new_slice(indices, computed(lay.dense_like(s.values.layout), s.values.dtype, OTHER), s.layout)
     finally: set_trace(around)
     a.n = 0
-    put_array(&a, elements_in(s.indices), s.indices.buffer)
-    put_array(&a, elements_in(s.values), s.values.buffer)
+    put_array(&a, elements_in(s.indices), s.indices.buffer, READS)
+    put_array(&a, elements_in(s.values), s.values.buffer, READS)
     step = new_step(t, ".grad", copy_to_grad, &a, NULL, 0, [t.outside(leaf), own])
     t.empty_rows.pop(<size_t><void*>leaf, None)
     if s.indices.layout.size == 0:                  # (emitted by settle(), unless a gradient follows)

@@ -101,6 +101,8 @@ cdef class Operator:
     cdef readonly bint differentiable
     cdef readonly bint mode_dependent       # forward depends on train mode
     cdef readonly bint joint_formula        # formula() returns the gradients of all inputs at once, as a tuple
+    cdef readonly bint elementwise  # forward() computes floating elements one by one, and may write over an input that
+                                    # has the layout of the output
     cdef readonly bint views        # output 0 is a view of an input,
     cdef readonly bint shows_part   # with each element of a part of the input once: see BackwardPass.runs_early()
     cdef readonly bint data_dependent_shape     # the shape of the result depends on values, which infer reads

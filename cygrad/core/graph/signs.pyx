@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t
 
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.tensor cimport REACHED, RECORDED, Node, Tensor, slots_of
-from cygrad.core.graph.steps cimport Arrays, Kernel, call, put_array
+from cygrad.core.graph.steps cimport READS, WRITES, Arrays, Kernel, call, put_array
 from cygrad.core.store.buffer cimport OTHER, Buffer, allocate, drop
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.graph.slots cimport SIGNS, Slot, buffer_in, replace_by_bits, was_written
@@ -31,13 +31,14 @@ cdef int unpack_kernel(Array* a, const void* parameters, object held) except -1:
 
 cdef int call_on(Kernel kernel, Buffer* b, const Layout* layout, int dtype, Buffer* bits) except -1:
     """Call a kernel on all elements of `b` and their bits."""
+    cdef bint packs = kernel == pack_kernel
     cdef Arrays x
     cdef Array a
     x.n = 0
     a.data, a.layout, a.dtype = b.data, layout, dtype
-    put_array(&x, a, b)
+    put_array(&x, a, b, READS if packs else WRITES)
     a.data, a.dtype = bits.data, UINT8
-    put_array(&x, a, bits)
+    put_array(&x, a, bits, WRITES if packs else READS)
     call(flags(), "signs", kernel, &x, 0, NULL, 0, None)
     return 0
 

@@ -16,8 +16,14 @@ from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport Loop
 
+cdef enum Access:           # what a call does with the elements at an address
+    READS = 1
+    WRITES = 2              # what was there before does not matter
+    UPDATES = 3             # it reads them and writes in place, or writes only some
+
 cdef struct Pointer:        # an address in a step
     char** at
+    int access              # an Access
     int life                # the number of the Life that it points into, or -1
     int storage             # else the number of the Storage
     size_t offset
@@ -27,6 +33,7 @@ cdef struct Arrays:         # what a kernel works on
     int n
     Array at[3]
     Buffer* buffers[3]
+    int access[3]           # an Access for each
 
 
 ctypedef int (*Kernel)(Array* a, const void* parameters, object held) except -1
@@ -43,13 +50,16 @@ cdef class Step:
     cdef Array* arrays
     cdef void* parameters
     cdef object held            # or None
+    cdef bint writes_unseen     # it also writes to memory outside that it has no address of
+    cdef bint pure              # the same call again, on the same values, does the same and nothing else
+    cdef double work            # in elements of an elementwise operation
     cdef readonly str name      # name of the operator, for errors
     cdef str within             # the composed function that called it, or None
     cdef readonly object source         # Trace.source at that time
 
     cdef int take(self, int n_pointers, int n_layouts, size_t room) except -1
     cdef const Layout* hold(self, const Layout* l) noexcept
-    cdef int point(self, Trace t, char** at, Buffer* b) except -1
+    cdef int point(self, Trace t, char** at, Buffer* b, int access) except -1
     cdef int point_to_storage(self, Trace t, char** at, int number) except -1
     cdef int write(self, Buffer* b) except -1
     cdef int run(self) except -1
@@ -65,6 +75,8 @@ cdef int trace_zeros(Array a, Buffer* b) except -1
 cdef int fill_zeros(Array* a, const void* parameters, object held) except -1
 cdef int copy_elements(Array* a, const void* parameters, object held) except -1
 cdef bint zeroes(Step s) noexcept
+cdef Step repeated(Step s)
+cdef Step repeats(Step s)
 
 
 cdef inline Array elements_in(Tensor t) noexcept:
@@ -74,18 +86,17 @@ cdef inline Array elements_in(Tensor t) noexcept:
     return a
 
 
-cdef inline int put(Arrays* x, Tensor t) except -1:
-    """Append the elements of a tensor to the arrays of a call."""
+cdef inline void put_array(Arrays* x, Array a, Buffer* b, int access) noexcept:
+    """Append an array in the buffer `b` to those of a call."""
+    x.at[x.n], x.buffers[x.n], x.access[x.n] = a, b, access
+    x.n += 1
+
+
+cdef inline int put(Arrays* x, Tensor t, int access) except -1:
+    """The same for the elements of a tensor."""
     ready(t)
-    x.at[x.n], x.buffers[x.n] = elements_in(t), t.buffer
-    x.n += 1
+    put_array(x, elements_in(t), t.buffer, access)
     return 0
-
-
-cdef inline void put_array(Arrays* x, Array a, Buffer* b) noexcept:
-    """Append an array in the buffer `b`."""
-    x.at[x.n], x.buffers[x.n] = a, b
-    x.n += 1
 
 
 cdef inline bint call(Flags* f, str name, Kernel kernel, Arrays* x, int writes, const void* parameters, size_t nbytes,

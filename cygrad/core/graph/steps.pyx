@@ -40,11 +40,11 @@ cdef class Step:
         self.n_layouts += 1
         return l
 
-    cdef int point(self, Trace t, char** at, Buffer* b) except -1:
+    cdef int point(self, Trace t, char** at, Buffer* b, int access) except -1:
         """Register the address `at`, which points into `b` now."""
         cdef Pointer* p = &self.pointers[self.n_pointers]
         cdef Life* life = life_of(b)
-        p.at = at
+        p.at, p.access = at, access
         p.offset = at[0] - b.data
         p.life = life.number if life != NULL else -1
         t.use(b)
@@ -56,10 +56,10 @@ cdef class Step:
         return 0
 
     cdef int point_to_storage(self, Trace t, char** at, int number) except -1:
-        """Register an address that is the start of a storage."""
+        """Register an address that is the start of a storage, which the step writes."""
         cdef Pointer* p = &self.pointers[self.n_pointers]
         (<Storage>t.storages[number]).last_use = t.clock
-        p.at, p.life, p.storage, p.offset = at, -1, number, 0
+        p.at, p.access, p.life, p.storage, p.offset = at, WRITES, -1, number, 0
         self.n_pointers += 1
         return 0
 
@@ -97,13 +97,14 @@ cdef Step new_step(Trace t, str name, Kernel kernel, const Arrays* x, const void
     cdef Step s = Step.__new__(Step)
     cdef int k
     s.take(x.n, x.n, x.n * sizeof(Array) + nbytes)
-    s.name, s.kernel, s.held = name, kernel, held
+    s.name, s.kernel, s.held, s.pure = name, kernel, held, held is None
     s.arrays, s.parameters = <Array*>s.room, s.room + x.n * sizeof(Array)
     if nbytes: memcpy(s.parameters, parameters, nbytes)
     for k in range(x.n):
         s.arrays[k] = x.at[k]
         s.hold(x.at[k].layout)
-        if x.buffers[k] != NULL and x.at[k].layout.size: s.point(t, &s.arrays[k].data, x.buffers[k])
+        s.work = max(s.work, <double>x.at[k].layout.size)
+        if x.buffers[k] != NULL and x.at[k].layout.size: s.point(t, &s.arrays[k].data, x.buffers[k], x.access[k])
     return s
 
 
@@ -122,6 +123,40 @@ cdef bint trace_call(str name, Kernel kernel, const Arrays* x, int writes, const
     for k in range(writes): s.write(x.buffers[k])
     emit(t, s)
     return False
+
+
+cdef int run_elsewhere(Array* a, const void* parameters, object held) except -1:
+    """A kernel: run the step `held` with other addresses."""
+    cdef Step s = <Step>held
+    swap(s, <char**>parameters)
+    try: s.run()
+    finally: swap(s, <char**>parameters)
+    return 0
+
+
+cdef void swap(Step s, char** addresses) noexcept:
+    """Exchange the addresses in a step for others."""
+    cdef int k
+    for k in range(s.n_pointers): addresses[k], s.pointers[k].at[0] = s.pointers[k].at[0], addresses[k]
+
+
+cdef Step repeated(Step s):
+    """A step that runs `s` again, in places that can differ. It has the pointers of `s`."""
+    cdef Step r = Step.__new__(Step)
+    cdef char** addresses
+    cdef int k
+    r.take(s.n_pointers, 0, s.n_pointers * sizeof(char*))
+    addresses = <char**>r.room
+    r.parameters, r.kernel, r.held, r.pure, r.n_pointers = addresses, run_elsewhere, s, s.pure, s.n_pointers
+    r.name, r.within, r.source, r.work = s.name + " (again)", s.within, s.source, s.work
+    memcpy(r.pointers, s.pointers, s.n_pointers * sizeof(Pointer))
+    for k in range(s.n_pointers): r.pointers[k].at = &addresses[k]
+    return r
+
+
+cdef Step repeats(Step s):
+    """The step that `s` runs again, or None."""
+    return <Step>s.held if s.kernel == run_elsewhere else None
 
 
 cdef int fill_zeros(Array* a, const void* parameters, object held) except -1:
@@ -154,6 +189,6 @@ cdef int trace_zeros(Array a, Buffer* b) except -1:
     """Instead of memset(), during a trace: the dense array `a` in `b` becomes zeros."""
     cdef Arrays x
     x.n = 0
-    put_array(&x, a, b)
+    put_array(&x, a, b, WRITES)
     trace_call("zeros", fill_zeros, &x, 0, NULL, 0, None)
     return 0

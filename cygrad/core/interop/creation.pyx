@@ -9,7 +9,7 @@ from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.construct cimport computed, fresh
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.calls cimport note, tensor_item
-from cygrad.core.graph.steps cimport Arrays, call, fill_with_zeros, put
+from cygrad.core.graph.steps cimport WRITES, Arrays, call, fill_with_zeros, put
 from cygrad.core.graph.trace cimport lists_calls
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
@@ -115,7 +115,7 @@ cdef Tensor head_full(Tensor y, double value):
     if listed: fill(t.buffer.data, t.layout.size, t.dtype, value)
     else:
         a.n = 0
-        put(&a, t)
+        put(&a, t, WRITES)
         call(f, HEAD_STEP, fill_kernel, &a, 0, &value, sizeof(value), None)
     return t
 
