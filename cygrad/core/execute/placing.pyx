@@ -13,9 +13,6 @@ from libc.string cimport memcpy, memmove
 cdef enum:
     MOST_TRIES = 400        # most tries to improve the best order
 
-cdef double WORK = 1e8      # pairs of buffers that these tries compare
-
-
 cdef struct Keyed:
     double first, second
     int number
@@ -57,8 +54,8 @@ cdef void set_key(Keyed* key, const Interval* x, int order) noexcept nogil:
     else: key.first, key.second = -x.death, -<double>x.nbytes
 
 
-cdef size_t place(Interval* items, int n) except? 0:
-    """Set the offsets. Returns the size of the arena."""
+cdef size_t place(Interval* items, int n, double work) except? 0:
+    """Set the offsets. Returns the size of the arena. `work`: the most pairs of buffers that improvements compare."""
     cdef Keyed* keys = <Keyed*>PyMem_Malloc(max(n, 1) * sizeof(Keyed))
     cdef Keyed* best_keys = <Keyed*>PyMem_Malloc(max(n, 1) * sizeof(Keyed))
     cdef Interval** sorted = <Interval**>PyMem_Malloc(max(n, 1) * sizeof(void*))
@@ -85,7 +82,7 @@ cdef size_t place(Interval* items, int n) except? 0:
                     for k in range(n): best_offsets[k] = items[k].offset
                     memcpy(best_keys, keys, n * sizeof(Keyed))
                 if best == least: break
-            tries = <int>min(<double>MOST_TRIES, WORK / (<double>n * n + 1)) if n else 0
+            tries = <int>min(<double>MOST_TRIES, work / (<double>n * n + 1)) if n else 0
             for k in range(n): items[k].offset = best_offsets[k]
             size = best
             while best > least and tries > 0 and last_first(items, best_keys, n, size):

@@ -1,4 +1,4 @@
-from cygrad.core.execute.placing cimport Interval
+from cygrad.core.execute.schedule cimport ProgramSchedule
 from cygrad.core.graph.around cimport Around
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.trace cimport Storage, Trace
@@ -15,10 +15,11 @@ cdef class Program:
     cdef int* first_spot        # one a storage, and one after the last
     cdef Tensor arena           # None: no run has taken it yet
     cdef readonly size_t arena_bytes, bound_bytes
-    cdef Interval* intervals    # lives of the virtual buffers, by number; nbytes 0: outside the arena
-    cdef int n_intervals
+    cdef ProgramSchedule schedule
     cdef list inputs            # numbers of the storages of the arguments
-    cdef list spans             # (bytes, first step, last step, storage) of each virtual buffer
+    cdef list spans             # as `lives`
+    cdef int repeated           # the number of steps that run again,
+    cdef double repeated_work, work     # their work, and that of the others
     cdef list signature         # (shape, dtype) of each argument
     cdef list held              # the arguments of this run
     cdef list leaves            # one a GRADIENT: (storage, step that zeroes it, first that uses it, last that writes)
@@ -32,7 +33,8 @@ cdef class Program:
     cdef Around around          # what was around f
     cdef object __weakref__
 
-    cdef int build(self, Trace t) except -1
+    cdef int build(self, Trace t, object limit, object budget) except -1
+    cdef int find_spots(self) except -1
     cdef int take_arena(self) except -1
     cdef int bind(self, int number, char* address) noexcept
     cdef int point(self, int number, char* address) noexcept
@@ -40,6 +42,7 @@ cdef class Program:
     cdef int check_made(self) except -1
     cdef object run_part(self, tuple arguments, int first, int stop)
     cdef int bind_gradients(self) except -1
+    cdef size_t gradient_bytes(self) noexcept
     cdef int restore_constants(self) except -1
     cdef int read_arguments(self, tuple arguments) except -1
     cdef int go(self, Py_ssize_t stop) except -1

@@ -12,20 +12,23 @@ from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
 from cygrad.core.execute.composed cimport rename
-from cygrad.core.execute.placing cimport ALIGNMENT, bound, place
+from cygrad.core.execute.placing cimport Interval
+from cygrad.core.execute.recomputing cimport Simulation, recompute
+from cygrad.core.execute.reusing cimport drop_unused, reuse
+from cygrad.core.execute.schedule cimport schedule_of
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.graph.construct cimport copy_plain, zeros_like
 from cygrad.core.graph.tensor cimport array_of, data_of, ensure_tensor, is_tracked, put_grad, ready
 from cygrad.core.interop.creation cimport fill
 from cygrad.core.graph.effects cimport ASSIGNED_NONE, REMOVED, ZEROED, Change, change_in, finish
-from cygrad.core.graph.steps cimport Pointer, Step, zeroes
+from cygrad.core.graph.steps cimport Pointer, Step, repeats, zeroes
 from cygrad.core.graph.trace cimport (
     CONSTANT, GRADIENT, INPUT, PREPARING, TENSOR, Storage, on_buffer, refuse_trace,
 )
 from cygrad.core.graph.tracing cimport begin_trace, end_trace, virtual_tensor
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
-    EXTERNAL, OTHER, VIRTUAL, WORKSPACE, ZEROS, Buffer, Life, allocate_for, drop,
+    EXTERNAL, OTHER, VIRTUAL, WORKSPACE, ZEROS, Buffer, allocate_for, counters, drop,
 )
 from cygrad.core.store.external cimport ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
@@ -44,9 +47,7 @@ cdef extern from "Python.h":
 cdef enum:
     SHOWN = 24              # operators that an error lists
 
-
-cdef inline bint in_arena(const Life* life) noexcept:
-    return life.storage < 0 and life.nbytes > 0 and life.first_use >= 0
+cdef double PLACING = 1e8   # pairs of buffers that are compared to place them better
 
 
 cdef tuple read_signature(x):
@@ -154,6 +155,7 @@ cdef class Program:
         t = begin_trace(PREPARING)
         scope, thread.scope = thread.scope, NULL              # (the program keeps what a step needs)
         t.calls, t.formulas = named.pop("_calls", None), named.pop("_formulas", False)     # (core/graph/calls.pyx)
+        limit, budget = named.pop("_limit", None), named.pop("_budget", None)     # (core/execute/recomputing.pyx)
         t.lists = t.calls is not None
         try:
             for shape, dtype in self.signature:
@@ -163,7 +165,7 @@ cdef class Program:
             result = own_results(t, f(*given, **named))
             finish(t)
             result = own_results(t, result)         # (a result may have become a .grad)
-            self.build(t)
+            self.build(t, limit, budget)
             self.places = self.place_outputs(result)
             self.around = t.around
         finally:
@@ -173,7 +175,6 @@ cdef class Program:
     def __dealloc__(self):
         PyMem_Free(self.spots)
         PyMem_Free(self.first_spot)
-        PyMem_Free(self.intervals)
 
     @property
     def outputs(self):
@@ -187,7 +188,8 @@ cdef class Program:
         if isinstance(result, Tensor):
             y = result
             if not y.buffer.flags & VIRTUAL: return on_buffer(y.buffer, y.layout, y.dtype)
-            offset = self.intervals[y.buffer.home.life.number].offset // itemsize(y.dtype)
+            number = self.schedule.lives[<int>y.buffer.home.life.number].final
+            offset = self.schedule.lives[<int>number].offset // itemsize(y.dtype)
             return new_place(y.layout.offset + offset, y.layout, y.dtype)
         if isinstance(result, tuple): return tuple([self.place_outputs(part) for part in result])
         if isinstance(result, dict): return {key: self.place_outputs(part) for key, part in result.items()}
@@ -207,9 +209,13 @@ cdef class Program:
     @property
     def lives(self):
         """The virtual buffers: (bytes, offset in the arena, first step, last step, storage, address in the trace). The
-        offset of a buffer outside the arena is None."""
-        return [(nbytes, self.intervals[i].offset if self.intervals[i].nbytes else None, *rest)
-                for i, (nbytes, *rest) in enumerate(self.spans)]
+        offset of a buffer outside the arena is None. Two with one address in the trace have the same content."""
+        return self.spans
+
+    @property
+    def recomputed(self):
+        """(the number of steps that run again, to keep the arena within a limit, their share of the work of all)"""
+        return self.repeated, self.repeated_work / self.work if self.work else 0.0
 
     cdef object placed(self, place):
         """What place_outputs() returned, with tensors in the arena."""
@@ -229,46 +235,60 @@ cdef class Program:
 
     # ---- memory
 
-    cdef int build(self, Trace t) except -1:
-        """Place the virtual buffers of a trace that has ended, and set all addresses that are known."""
-        cdef Life* life
-        cdef Interval* packed
-        cdef Step s
+    cdef int build(self, Trace t, limit, budget) except -1:
+        """Place the virtual buffers of a trace that has ended, and set all addresses that are known. `limit`: the most
+        bytes that the arena may have. `budget`: the most that may be live in a run. Or None."""
+        cdef ProgramSchedule s = schedule_of(t)
+        cdef Simulation again
+        cdef Step step
         cdef Storage storage
+        cdef Interval* x
+        cdef int i
+        self.schedule = s
+        self.storages = tuple(s.storages)
+        drop_unused(s)
+        if budget is not None: limit = max(budget - <Py_ssize_t>(counters.live + self.gradient_bytes()), 0)
+        if limit is not None and s.place_all(PLACING) > limit:
+            again = recompute(s, limit)
+            self.repeated, self.repeated_work = again.repeated, again.work
+        reuse(s)
+        if s.place_all(PLACING) > (limit if limit is not None else s.size):
+            s.find_lives()                          # (without)
+            s.place_all(PLACING)
+        self.steps, self.split, self.arena_bytes, self.bound_bytes = tuple(s.steps), s.split, s.size, s.bound
+        for step in self.steps: self.work += 0 if repeats(step) is not None else step.work
+        self.find_spots()
+        for storage in self.storages:
+            if storage.kind == GRADIENT: storage.tensor = <Tensor>storage.leaf.tensor   # (stays alive)
+            elif storage.kind != INPUT: self.bind(storage.number, storage.tensor.buffer.data)
+        self.varying = [storage for storage in self.storages
+                        if storage.kind == GRADIENT or (storage.kind == CONSTANT and storage.writes)]
+        self.find_leaves(t)
+        self.spans = []
+        for i in range(s.n):
+            x = &s.lives[i]
+            life = t.lives[x.origin]
+            if not x.nbytes: self.spans.append((life.nbytes, None, -1, -1, life.storage, <size_t>life.data))
+            else: self.spans.append((life.nbytes, x.offset, x.birth, min(x.death, <int>len(self.steps)) - 1, -1,
+                                     <size_t>life.data))
+        for i in range(s.n):
+            if s.lives[i].over < 0: continue        # (what is below ends where this begins)
+            nbytes, offset, first, _, number, address = self.spans[s.lives[i].over]
+            self.spans[s.lives[i].over] = nbytes, offset, first, s.lives[i].birth - 1, number, address
+        return 0
+
+    cdef int find_spots(self) except -1:
+        """Set `spots` and `first_spot`."""
+        cdef Step s
         cdef Pointer* p
-        cdef int i, k, n = 0, number, arena = len(t.storages)
-        cdef bint again
+        cdef int i, k, n, arena = len(self.storages)
         cdef int* next_spot
-        self.steps, self.storages, self.n_intervals = tuple(t.steps), tuple(t.storages), t.n_lives
-        self.split = t.split if t.split >= 0 else t.clock
-        self.intervals = <Interval*>PyMem_Calloc(max(t.n_lives, 1), sizeof(Interval))
-        packed = <Interval*>PyMem_Calloc(max(t.n_lives, 1), sizeof(Interval))
         self.first_spot = <int*>PyMem_Calloc(arena + 3, sizeof(int))
-        try:
-            if packed == NULL or self.intervals == NULL or self.first_spot == NULL:
-                raise MemoryError("no memory for a program")
-            for i in range(t.n_lives):
-                life = t.lives[i]
-                if not in_arena(life): continue
-                packed[n].nbytes = (life.nbytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-                packed[n].birth = life.first_use
-                again = t.split >= 0 and life.first_use < t.split <= life.last_use      # (each resume() reads it)
-                packed[n].death = t.clock + 1 if life.buffer != NULL or again else life.last_use + 1
-                n += 1
-            self.bound_bytes = bound(packed, n)
-            self.arena_bytes = place(packed, n)
-            n = 0
-            for i in range(t.n_lives):
-                if not in_arena(t.lives[i]): continue
-                self.intervals[i] = packed[n]
-                n += 1
-        finally:
-            PyMem_Free(packed)
+        if self.first_spot == NULL: raise MemoryError("no memory for a program")
         for s in self.steps:                        # count the addresses in each storage, the arena being the last
             for k in range(s.n_pointers):
                 p = &s.pointers[k]
-                number = t.lives[p.life].storage if p.life >= 0 else p.storage
-                self.first_spot[(arena if number < 0 else number) + 2] += 1
+                self.first_spot[(arena if p.life >= 0 else p.storage) + 2] += 1
         for i in range(arena + 1): self.first_spot[i + 2] += self.first_spot[i + 1]
         n = self.first_spot[arena + 2]
         self.spots = <Spot*>PyMem_Calloc(max(n, 1), sizeof(Spot))
@@ -277,20 +297,12 @@ cdef class Program:
         for s in self.steps:
             for k in range(s.n_pointers):
                 p = &s.pointers[k]
-                number = t.lives[p.life].storage if p.life >= 0 else p.storage
-                i = arena if number < 0 else number
-                if number >= 0 and not zeroes(s): (<Storage>self.storages[number]).in_use = True
+                i = arena if p.life >= 0 else p.storage
+                if p.life < 0 and not zeroes(s): (<Storage>self.storages[i]).in_use = True
                 self.spots[next_spot[i]].at = p.at
-                self.spots[next_spot[i]].offset = p.offset + (self.intervals[p.life].offset if number < 0 else 0)
+                self.spots[next_spot[i]].offset = p.offset
+                if p.life >= 0: self.spots[next_spot[i]].offset += self.schedule.lives[p.life].offset
                 next_spot[i] += 1
-        for storage in self.storages:
-            if storage.kind == GRADIENT: storage.tensor = <Tensor>storage.leaf.tensor   # (stays alive)
-            elif storage.kind != INPUT: self.bind(storage.number, storage.tensor.buffer.data)
-        self.varying = [storage for storage in self.storages
-                        if storage.kind == GRADIENT or (storage.kind == CONSTANT and storage.writes)]
-        self.find_leaves(t)
-        self.spans = [(t.lives[i].nbytes, t.lives[i].first_use, t.lives[i].last_use, t.lives[i].storage,
-                       <size_t>t.lives[i].data) for i in range(t.n_lives)]
         return 0
 
     cdef int find_leaves(self, Trace t) except -1:
@@ -310,8 +322,7 @@ cdef class Program:
                     if number not in first: (<Storage>self.storages[number]).anew = True
                 if change.what == ZEROED: zeroed.setdefault(number, i)
             for k in range(s.n_pointers):
-                number = t.lives[s.pointers[k].life].storage if s.pointers[k].life >= 0 else s.pointers[k].storage
-                if number >= 0: first.setdefault(number, i)
+                if s.pointers[k].life < 0: first.setdefault(s.pointers[k].storage, i)
         self.leaves = [(storage, zeroed.get(storage.number, len(self.steps)),
                         first.get(storage.number, len(self.steps)), last.get(storage.number, -1))
                        for storage in self.storages if storage.kind == GRADIENT]
@@ -398,6 +409,23 @@ cdef class Program:
             self.held.append(g)                     # (a step may put a GradientSlice in its place)
             self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
         return 0
+
+    cdef size_t gradient_bytes(self) noexcept:
+        """The bytes of the gradients that a run makes, because there are none, or others refer to them."""
+        cdef Storage s
+        cdef Tensor g
+        cdef size_t total = 0
+        for s in self.storages:
+            if s.kind != GRADIENT: continue
+            g = s.leaf.grad
+            if g is None or g.buffer.flags & ZEROS or is_tracked(g) or s.anew:
+                total += s.leaf.layout.size * itemsize(s.leaf.dtype)
+        return total
+
+    @property
+    def missing_bytes(self):
+        """The bytes that a run will take: its arena, if it has none yet, and gradients."""
+        return self.gradient_bytes() + (self.arena_bytes if self.arena is None else 0)
 
     cdef int restore_constants(self) except -1:
         """Restore the constants that steps write to."""
