@@ -389,11 +389,14 @@ class Net(Edits):
         kept |= {name for name in written if name in (self._given if self._shared is None else self._shared)}
         return frozenset((kept & {*written}) - {*self._bindings})
 
-    def plan(self, shapes: Mapping[str, Any] | None = None) -> Plan:
+    def plan(self, shapes: Mapping[str, Any] | None = None, budget: int | str | None = None) -> Plan:
         """The memory of a run before it runs; see Plan. shapes: for each input a shape (float32), a pair (shape,
-        dtype), or a tensor or array. Raises ValueError if one is missing, and the errors of operators for shapes that
-        do not fit, with the operator and its blobs."""
-        return planned(self, shapes)
+        dtype), or a tensor or array. budget: the most bytes that the plan may have, an int or a string such as
+        "16MiB". Steps run again where values do not fit until they are read, with the same bits; plan.recomputed says
+        what that costs. Raises ValueError if a shape is missing, MemoryLimitError for a budget that is too small, with
+        the least that is enough, and the errors of operators for shapes that do not fit, with the operator and its
+        blobs."""
+        return planned(self, shapes, budget)
 
     def infer(self, shapes: Mapping[str, Any] | None = None) -> dict[str, tuple[tuple[int, ...], str]]:
         """The shape and the name of the dtype of each blob, for `shapes` as in plan()."""

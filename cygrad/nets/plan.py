@@ -1,6 +1,6 @@
 """The memory of a net before it runs, and the program that runs it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from cygrad.core.dtypes import DTYPES
-from cygrad.core.errors import cut, described
+from cygrad.core.errors import MemoryLimitError, cut, described
 from cygrad.core.execute.program import Program
 from cygrad.core.graph.around import eager_reason, hook_on
 from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
+from cygrad.core.sizes import read_size
+from cygrad.memory.rows import Recomputed
 from cygrad.nets.definition import PYTHON
 from cygrad.nets.gradients import ADD
 from cygrad.nets.immediate import mode
@@ -29,6 +31,7 @@ CAPTURE = "capture: ", "this tensor has no values: "     # begin the message if 
 
 ALIGNMENT = 64              # bytes: what the sizes of buffers are rounded up to
 SIGNS = "signs"             # the step that keeps only the signs of a result for its backward
+AGAIN = " (again)"          # how the names of steps end that run again, under a budget
 GRADIENT = " (backward)"    # how the names of the steps of a backward pass end
 
 
@@ -47,7 +50,8 @@ class PlanRow(NamedTuple):
 
 def kinds_of(steps: Sequence[str]) -> tuple[str, ...]:
     """As Plan.kinds. Sums of gradients are "add" between steps of the backward pass."""
-    kinds = ["gradient" if s.endswith(GRADIENT) else "forward" if s in ROWS or s == SIGNS else "other" for s in steps]
+    kinds = ["recomputed" if s.endswith(AGAIN) else "gradient" if s.endswith(GRADIENT)
+             else "forward" if s in ROWS or s == SIGNS else "other" for s in steps]
     for k in range(1, len(kinds) - 1):
         if steps[k] == ADD and kinds[k - 1] == "gradient" == kinds[k + 1]: kinds[k] = "gradient"
     return tuple(kinds)
@@ -56,14 +60,16 @@ def kinds_of(steps: Sequence[str]) -> tuple[str, ...]:
 class Plan:
     """The memory of a run of a net. `peak_bytes` are those of the arena, which a run takes once and keeps; inputs,
     which the workspace has, are not counted. `bound_bytes` is the most that is needed at one time, which no arena can
-    be smaller than. `steps` are the names of the kernel calls, and `kinds` what each is for: "forward", "gradient" or
-    "other" (solvers, .grad, random numbers). `rows` are the buffers: (operator, nbytes, offset, first step, last step,
-    blob, kind). Those of the results are in use until the end. `inputs` and `outputs` are dicts from blob to bytes.
-    print(plan.table()) lists the buffers, plan.plot() draws them."""
+    be smaller than. `steps` are the names of the kernel calls, and `kinds` what each is for: "forward", "gradient",
+    "recomputed" or "other" (solvers, .grad, random numbers). `recomputed` is (calls, share): the steps that run again
+    because of a budget, and their share of the work of all others. `rows` are the buffers: (operator, nbytes, offset,
+    first step, last step, blob, kind). Those of the results are in use until the end. `inputs` and `outputs` are dicts
+    from blob to bytes. print(plan.table()) lists the buffers, plan.plot() draws them."""
 
     def __init__(self, net: "Net", program: Program, names: Mapping[int, str] | None = None):
         self.name, self.steps = net.name, tuple(step.name for step in program.steps)
         self.peak_bytes, self.bound_bytes = program.arena_bytes, program.bound_bytes
+        self.recomputed = Recomputed(*program.recomputed)
         self.kinds = kinds_of(self.steps)
         found, end = names or {}, len(self.steps) - 1
         results = self.outputs = {str(name): nbytes for name, nbytes in program.output_bytes.items()}
@@ -161,18 +167,29 @@ def eager_only(net: "Net") -> str | None:
 
 
 def prepared(net: "Net", inputs: dict[str, Signature], kept: frozenset[str],
-             split: int | None = None) -> Program:
+             split: int | None = None, budget: int | None = None) -> Program:
     """The program of a net for inputs of these shapes and dtypes. Its outputs are a dict of the kept blobs. `split`: it
-    can stop before this operator (Program.begin)."""
+    can stop before this operator (Program.begin). `budget`: what the live bytes stay under in a run."""
     names = list(inputs)
 
     def run(*values: Tensor) -> dict[str, Tensor]:
         blobs = dict(zip(names, values, strict=True))
         with mode(net): return Run(net, blobs, kept, split=split).execute()
 
-    program = Program(run, *inputs.values())
+    program = traced(net, run, inputs, budget=budget)
     program.watch(net.bindings.values())
     return program
+
+
+def traced(net: "Net", run: Callable[..., Any], inputs: Mapping[str, Signature], limit: int | None = None,
+           budget: int | None = None) -> Program:
+    """The program of the function `run`. `limit`: the most bytes of its arena. `budget`: of all that is live in a run.
+    """
+    try: return Program(run, *inputs.values(), _limit=limit, _budget=budget)
+    except MemoryLimitError as e:
+        if net._gradients and net._shared is None:
+            e.add_note("cygrad: this net keeps all gradients; after share_blobs() it keeps those of its inputs")
+        raise
 
 
 def refuse_plan(net: "Net", who: str, error: RuntimeError) -> NoReturn:
@@ -197,9 +214,10 @@ class Observed(Run):
         if name in self.kept or at not in self.addresses: self.addresses[at] = str(name)
 
 
-def planned(net: "Net", shapes: Mapping[str, Any] | None) -> Plan:
+def planned(net: "Net", shapes: Mapping[str, Any] | None, budget: Any) -> Plan:
     """As Net.plan."""
     who = "Net.plan"
+    limit = None if budget is None else read_size(budget, who)
     if other_thread(net._turn):
         raise RuntimeError(f"{who}: net {cut(net.name)} runs in another thread; wait for it, or plan a clone()")
     for k, o in enumerate(net.operators):
@@ -220,7 +238,7 @@ def planned(net: "Net", shapes: Mapping[str, Any] | None) -> Plan:
         seen.update(running.addresses)
         return found
 
-    try: program = Program(run, *inputs.values())
+    try: program = traced(net, run, inputs, limit=limit)
     except RuntimeError as e: refuse_plan(net, who, e)
     plan = Plan(net, program, {k: seen[life[5]] for k, life in enumerate(program.lives) if life[5] in seen})
     plan.inputs = {name: int(np.prod(shape)) * np.dtype(dtype).itemsize for name, (shape, dtype) in inputs.items()}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 WIDTH, LEFT, RIGHT, TOP = 960, 76, 20, 74           # pixels: the drawing, and the margins of its panels
 ARENA, STRIP, CURVE, SPACE = 380, 10, 130, 46       # heights: addresses, kinds of steps, bytes in use, between them
 TALL = 13                                           # the least height of a rectangle with a label
-KINDS = "forward", "gradient", "other"
+KINDS = "forward", "gradient", "recomputed", "other"
 soft = partial(label, class_="soft")
 
 STYLE = """
@@ -22,14 +22,15 @@ STYLE = """
 .cygrad-plan .axis { stroke: #8a8a8a; fill: none; } .cygrad-plan .grid { stroke: #e3e3e3; }
 .cygrad-plan .buffer { stroke-width: 1; } .cygrad-plan .gap { fill: #f4f4f4; }
 .cygrad-plan .forward { fill: #b9d2e8; stroke: #30638e; } .cygrad-plan .gradient { fill: #f4bcc3; stroke: #d1495b; }
-.cygrad-plan .other { fill: #d9d9d9; stroke: #7d7d7d; }
+.cygrad-plan .other { fill: #d9d9d9; stroke: #7d7d7d; } .cygrad-plan .recomputed { fill: #cfe3d6; stroke: #3f7d5c; }
 .cygrad-plan .curve { fill: #edae49; fill-opacity: 0.35; stroke: #b97a14; }
 .cygrad-plan .bound { stroke: #222222; stroke-dasharray: 5 3; } .cygrad-plan .peak { stroke: #3f7d5c; }
 @media (prefers-color-scheme: dark) {
   .cygrad-plan .paper { fill: #18191b; } .cygrad-plan text { fill: #e6e6e6; } .cygrad-plan .soft { fill: #a8a8a8; }
   .cygrad-plan .grid { stroke: #34363a; } .cygrad-plan .gap { fill: #202225; }
   .cygrad-plan .forward { fill: #1f3a52; stroke: #7ba7cc; } .cygrad-plan .gradient { fill: #54242c; stroke: #e58b97; }
-  .cygrad-plan .other { fill: #3a3a3a; stroke: #9a9a9a; } .cygrad-plan .bound { stroke: #e6e6e6; }
+  .cygrad-plan .other { fill: #3a3a3a; stroke: #9a9a9a; } .cygrad-plan .recomputed { fill: #23402f; stroke: #66a182; }
+  .cygrad-plan .bound { stroke: #e6e6e6; }
   .cygrad-plan .curve { stroke: #edae49; } .cygrad-plan .peak { stroke: #66a182; }
 }
 """

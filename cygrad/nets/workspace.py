@@ -1,17 +1,21 @@
 """Workspace: the values of blobs, and running nets on them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 
-from cygrad.core.errors import cut, described
+from cygrad.core.errors import MemoryLimitError, cut, described
 from cygrad.core.execute.program import Program
 from cygrad.core.graph.checksums import checksum_of
 from cygrad.core.graph.scopes import unscoped
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray, tensor
+from cygrad.core.sizes import read_size
+from cygrad.core.store.buffer import stats
+from cygrad.memory.budgets import budget
 from cygrad.nets.blobs import Names
 from cygrad.nets.definition import PYTHON, Operator, check_name, check_names
 from cygrad.nets.hooks import Hook, Hooks
@@ -91,10 +95,16 @@ class Workspace:
     core/graph/around. In a GradientCollector, detect_anomaly() or saved_tensors_hooks(), and if a variable has a hook,
     eager code runs the net, without a plan.
 
+    budget: what the live bytes of the whole process, as memory.stats() counts them, stay under in runs, an int or a
+    string such as "64MiB". The plan of a net then has steps that run again where values do not fit until they are read,
+    with the same bits. What is live when a run begins decides what is left; if that has become too little, the run is
+    planned again. Raises MemoryLimitError, before anything runs, if there is no plan, with the least that is enough.
+
     A workspace serves one thread at a time: feed, run, fetch and free from another thread while it is in use raise
     RuntimeError."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: int | str | None = None) -> None:
+        self._budget = None if budget is None else read_size(budget, "Workspace")
         self._blobs: dict[str, Tensor] = {}
         self._changes = 0                           # counts changes of _blobs
         self._own: set[str] = set()                 # blobs whose memory no other blob, net or program has
@@ -210,7 +220,9 @@ class Workspace:
             if ready is not None and self._is_ready(ready, net, key):
                 self._run(net, ready.program, ready.values, ready.program.again)
                 for old, new in ready.rewritten: old.copy_(new)
-            else: self._run_anew(net, names, key)
+                return
+            del ready                               # (so that the memory of its program can go)
+            self._run_anew(net, names, key)
 
     def forward(self, net: Net, clear_no_need_grad: bool = False) -> None:
         """Run the operators before the first gradient operator, for backward(). All blobs that they write have values
@@ -283,6 +295,7 @@ class Workspace:
     def _is_ready(self, ready: Ready, net: Net, key: Any) -> bool:
         """Whether nothing has changed since the program of a net ran on these blobs."""
         if ready.net() is not net or ready.edits != net._edits or ready.program.difference(): return False
+        if not self._fits(ready.program): return False
         if ready.changes == self._changes: return True
         for name, x in ready.blobs:
             if self._blobs.get(name) is not x: return False
@@ -324,7 +337,8 @@ class Workspace:
                                                                                                               Any]:
         """Run a net without a program. Results that are views of inputs are copied."""
         with unscoped():
-            with mode(net): found = Run(net, values, kept, hooks).execute()
+            with mode(net), nullcontext() if self._budget is None else budget(self._budget):
+                found = Run(net, values, kept, hooks).execute()
             inputs = [x.numpy() for x in values.values()]
             return {name: tensor(y) if any(np.may_share_memory(y.numpy(), x) for x in inputs) else y
                     for name, y in found.items()}
@@ -361,6 +375,19 @@ class Workspace:
         absent = [name for name in net.absent if name in self._blobs]
         return {str(name): self._blobs[name] for name in dict.fromkeys((*net.inputs, *absent))}
 
+    def _fits(self, program: Program) -> bool:
+        """Whether a run of a program stays within the budget."""
+        return self._budget is None or stats()["live_bytes"] + program.missing_bytes <= self._budget
+
+    def _release(self, programs: Collection[Program], values: Values) -> None:
+        """Give back the memory of programs. Blobs in it, but for the inputs `values`, have no values any more."""
+        for name in [name for name, made in self._made.items() if made in programs and name not in values]:
+            self._forget(name)
+        self._programs = {key: (net, found if found is None else [p for p in found if p not in programs])
+                          for key, (net, found) in self._programs.items()}
+        self._ready = {key: ready for key, ready in self._ready.items() if ready.program not in programs}
+        self._begun = {key: begun for key, begun in self._begun.items() if begun.program not in programs}
+
     def _program(self, net: Net, values: Values, kept: frozenset[str], split: int | None = None) -> Program | None:
         """A program of a net for inputs of the shapes of `values` and for what is around now; None if only eager code
         can run it now, or an operator calls Python functions, or does something else that a program would not repeat.
@@ -373,13 +400,22 @@ class Workspace:
             if known[1] is None: return None
             programs = known[1]
             for program in programs:
-                if not program.difference(): return program
+                if not program.difference() and self._fits(program): return program
+            if self._budget is not None:
+                del program
+                self._release(programs, values)
+                known, programs = None, []
         self._programs = {k: known for k, known in self._programs.items() if is_current(known[0](), k[1], net)}
         self._ready = {k: ready for k, ready in self._ready.items() if is_current(ready.net(), ready.edits, net)}
         self._begun = {k: begun for k, begun in self._begun.items() if is_current(begun.net(), begun.edits, net)}
         made = None
         if not any(o.type == PYTHON for o in net.operators):
-            try: made = prepared(net, inputs, kept, split=split)
+            try:
+                try: made = prepared(net, inputs, kept, split, self._budget)
+                except MemoryLimitError:            # (with the memory of other programs it may be enough)
+                    if not self._programs: raise
+                    self._release([p for _, known in self._programs.values() for p in known or ()], values)
+                    made = prepared(net, inputs, kept, split, self._budget)
             except RuntimeError as e:
                 if not str(e).startswith(CAPTURE): raise
         self._programs[key] = ref(net), None if made is None else [*programs[1 - KEPT:], made]

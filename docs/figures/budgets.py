@@ -4,6 +4,7 @@ from drawing import svg
 
 import cygrad as cg
 from cygrad.drawing.svg import element, label
+from cygrad.graph import Net
 
 STEPS, SIZE = 60, 1000
 
@@ -28,6 +29,14 @@ def cost(share):
     return b.recomputed.share
 
 
+def planned_cost(share):
+    """The same for a captured step, whose plan has this share of its bytes."""
+    x = cg.ones(SIZE).attach_grad()
+    net = Net.capture(lambda: chain(x))
+    plan = net.plan(budget=int(share * net.plan().peak_bytes))
+    return plan.recomputed.calls / (3 * STEPS)
+
+
 SHARES = [0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
 WIDTH, HEIGHT, LEFT, BOTTOM, MOST = 560, 260, 60, 40, 2.0
 
@@ -40,7 +49,6 @@ def place(share, cost):
 
 def curve():
     """The figure of chapter 19."""
-    points = [place(share, cost(share)) for share in SHARES]
     parts = []
     for y in (0, 0.5, 1, 1.5, 2):
         at, height = place(0, y)
@@ -49,9 +57,13 @@ def curve():
     for share in (0, 0.25, 0.5, 0.75, 1):
         at, height = place(share, 0)
         parts.append(label(at, height + 18, f"{share:.0%}", text_anchor="middle"))
-    path = " ".join(f"{x},{y}" for x, y in points)
-    parts.append(element("polyline", points=path, fill="none", stroke="#155e75", stroke_width=2))
-    parts += [element("circle", cx=x, cy=y, r=3, fill="#155e75") for x, y in points]
+    for k, (colour, text, of) in enumerate((("#155e75", "eager: decided as it runs", cost),
+                                            ("#b45309", "captured: decided before", planned_cost))):
+        points = [place(share, of(share)) for share in SHARES]
+        path = " ".join(f"{x},{y}" for x, y in points)
+        parts.append(element("polyline", points=path, fill="none", stroke=colour, stroke_width=2))
+        parts += [element("circle", cx=x, cy=y, r=3, fill=colour) for x, y in points]
+        parts.append(label(WIDTH - 24, 54 + 20 * k, text, text_anchor="end", fill=colour))
     parts.append(label(WIDTH - 24, 34, "forward work computed again, over the budget", text_anchor="end"))
     return svg(WIDTH, HEIGHT, parts, 13)
 

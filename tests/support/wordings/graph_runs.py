@@ -65,6 +65,12 @@ def without_its_constant():
     workspace.run(other)
 
 
+def products():
+    made, y = Net("products"), "x"
+    for _ in range(3): y = made.matmul([y, y])
+    return made
+
+
 def followed():
     w = cg.ones(1).attach_grad()
 
@@ -303,6 +309,13 @@ RUNS = [
 ]
 
 PLANS = [
+    (lambda: net().plan({"x": 3}, "many"), ValueError,
+     "Net.plan: a size must be a number of bytes or text such as \"256MiB\" or \"1.5GB\" (kB, MB, GB, TB by 1000; KiB, "
+     "MiB, GiB, TiB by 1024), got 'many'"),
+    (lambda: Workspace(-1), ValueError, "Workspace: a size must be at least 0 bytes, got -1"),
+    (lambda: products().plan({"x": (8, 8)}, 500), cg.MemoryLimitError,
+     "the budget leaves 500 bytes for the intermediate results of a run, which needs 512, because at step 2 of 3, "
+     "matmul they must be there at once: 256 of matmul; raise the budget by 12 bytes"),
     (lambda: net().plan(3), TypeError, "Net.plan: shapes must be a dict from blob to shape, got 3"),
     (lambda: net().plan(), ValueError,
      "Net.plan: the shape of the input 'x' is missing; pass shapes with a shape or (shape, dtype) for x"),
