@@ -11,6 +11,7 @@ cdef struct Item:           # the content of a virtual buffer
     int valid               # made again before this step, it is the same
     int first, last         # it is used by the steps uses[first:last],
     int next                # of which this is the next one
+    int due                 # when it is read next
     bint kept               # it is needed after the last step
     int number              # of the buffer that has it now; -1: none
     int born                # when that was computed
@@ -49,6 +50,7 @@ cdef class Simulation:
     cdef double* powers         # of distances, for each exponent
     cdef double* distances      # those for `rule`
     cdef size_t whole           # bytes that the arena of the schedule has
+    cdef size_t target          # bytes that the arena may have
     cdef size_t limit, live, peak
     cdef size_t wanted          # bytes, if there were too few
     cdef int now, at            # the step of the schedule, and of the run
@@ -74,7 +76,7 @@ cdef class Simulation:
     cdef bint make(self, int item) except -1
     cdef int pin(self, int step, int by) except -1
     cdef bint compute_again(self, int step) except -1
-    cdef bint is_needed(self, const Item* x) noexcept
+    cdef bint is_needed(self, Item* x) noexcept
     cdef int take(self, int item) except -1
     cdef void drop(self, int item) noexcept
     cdef void used(self, int item) noexcept

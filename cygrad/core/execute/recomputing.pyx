@@ -19,6 +19,7 @@ from libc.math cimport INFINITY, pow
 from libc.string cimport memcpy
 
 from cygrad.core.execute.placing cimport Interval
+from cygrad.core.execute.reusing cimport reuse
 from cygrad.core.execute.schedule cimport in_arena
 from cygrad.core.graph.steps cimport READS, WRITES, Pointer, Step, repeated
 from cygrad.core.graph.trace cimport TENSOR, Storage
@@ -313,9 +314,19 @@ cdef class Simulation:
             if self.items[i].pins == 0 and not self.is_needed(&self.items[i]): self.drop(i)
         return True
 
-    cdef bint is_needed(self, const Item* x) noexcept:
-        """Whether a step of the schedule reads an item that has been made, or the end does."""
-        return x.next < x.last or x.kept or (0 <= x.born < self.split and x.number >= 0)
+    cdef bint is_needed(self, Item* x) noexcept:
+        """Whether an item will be read, and set `due` to when: by a step of the schedule, by the end, or because what
+        was dropped can be made from it."""
+        cdef Item* y
+        cdef int j, k
+        x.due = self.uses[x.next] if x.next < x.last else self.n_steps if x.kept else self.n_steps + 1
+        if x.next < x.last or x.kept: return True
+        for j in range(x.first, x.next):
+            for k in range(self.steps[self.uses[j]].makes, self.steps[self.uses[j] + 1].makes):
+                y = &self.items[self.makes[k]]
+                if y == x or y.number >= 0 or y.writer < 0 or y.next >= y.last: continue
+                x.due = min(x.due, self.uses[y.next])
+        return x.due <= self.n_steps or (0 <= x.born < self.split and x.number >= 0)
 
     cdef int take(self, int item) except -1:
         """An item gets memory."""
@@ -343,15 +354,14 @@ cdef class Simulation:
         """The schedule has used an item."""
         cdef Item* x = &self.items[item]
         x.next += 1
-        if self.is_needed(x): self.set_candidate(item)
+        if not x.lost and self.is_needed(x): self.set_candidate(item)
         else: self.drop(item)
 
     cdef void set_candidate(self, int item) noexcept:
         """Register whether an item can be dropped now."""
         cdef Item* x = &self.items[item]
-        cdef int due = self.uses[x.next] if x.next < x.last else self.n_steps
-        cdef bint can = (x.number >= 0 and x.writer >= 0 and x.pins == 0 and due <= x.valid and due > self.now
-                         and not 0 <= x.born < self.split)
+        cdef bint can = (x.number >= 0 and x.writer >= 0 and x.pins == 0 and self.is_needed(x) and x.due <= x.valid
+                         and x.due > self.now and not 0 <= x.born < self.split)
         if can == (x.place >= 0): return
         if can:
             x.place = self.n_candidates
@@ -379,12 +389,11 @@ cdef class Simulation:
         """The candidate with the lowest score; -1: there is none."""
         cdef Item* x
         cdef double score, least = 0, a = exponents_a[self.rule // N_B]
-        cdef int k, due, best = -1
+        cdef int k, best = -1
         for k in range(self.n_candidates):
             x = &self.items[self.candidates[k]]
             if x.price < 0: x.price = pow(self.price_of(self.candidates[k]), a)
-            due = self.uses[x.next] if x.next < x.last else self.n_steps
-            score = x.price / (x.nbytes * self.distances[due - self.now])
+            score = x.price / (x.nbytes * self.distances[max(x.due - self.now, 0)])
             if best < 0 or score < least: best, least = self.candidates[k], score
         return best
 
@@ -476,7 +485,10 @@ cdef class Simulation:
             s.lives[x.life].final, s.lives[x.number].kept, s.lives[x.life].kept = x.number, True, False
         s.steps, s.split = self.found, self.split if self.split >= 0 else len(self.found)
         s.find_lives()
-        return s.place_all(PLACING)
+        if s.place_all(PLACING) > self.target:
+            reuse(s)
+            s.place_all(PLACING)
+        return s.size
 
     cdef int undo(self) except -1:
         """Undo apply()."""
@@ -496,11 +508,12 @@ cdef class Simulation:
     # ---- the search
 
     cdef int search(self, size_t limit, object tried, list found) except -1:
-        """Append (work, bytes below `whole`, rule) for each rule of those tried with which `limit` bytes are enough."""
+        """Append (work, bytes below `whole`, rule, peak) for each rule of those tried with which `limit` bytes are
+        enough."""
         cdef int k
         for k in tried:
             if not self.run(limit, k, False): continue
-            found.append((self.work, self.whole - limit, k))
+            found.append((self.work, self.whole - limit, k, self.peak))
             self.most = min(self.most, SLACK * self.work)
         return 0
 
@@ -508,17 +521,20 @@ cdef class Simulation:
         """Change the schedule to the cheapest of the runs in the heap `found` whose arena has at most `limit` bytes.
         The arena of a run can be larger than what its buffers need at one time; the same rule gets less then."""
         cdef size_t size, given
-        cdef int k
-        self.most = INFINITY
-        for _ in range(ATTEMPTS):
-            if not found: return False
-            _, less, k = heappop(found)
+        cdef int k, tried = 0
+        cdef dict sizes = {}                        # of arenas, by the work and the peak of the runs that did not fit
+        self.most, self.target = INFINITY, limit
+        while found and tried < ATTEMPTS:
+            work, less, k, peak = heappop(found)
             given = self.whole - <size_t>less
-            size = self.apply(given, k)
-            if size <= limit: return True
-            self.undo()
-            given = <size_t>(min(<double>given, <double>self.peak) * limit / size * 0.999)
-            if self.run(given, k, False): heappush(found, (self.work, self.whole - given, k))
+            if (work, peak) not in sizes:
+                tried += 1
+                size = self.apply(given, k)
+                if size <= limit: return True
+                self.undo()
+                sizes[work, peak] = size
+            given = <size_t>(min(<double>given, <double>peak) * limit / <double>sizes[work, peak] * 0.999)
+            if self.run(given, k, False): heappush(found, (self.work, self.whole - given, k, self.peak))
         return False
 
     cdef size_t least(self) except 0:
@@ -573,7 +589,7 @@ cdef Simulation recompute(ProgramSchedule s, size_t limit):
     x.most = INFINITY
     while rung > limit: rung = <size_t>(rung * RATIO)       # (the same ones for all limits)
     x.search(limit, range(N_RULES), found)
-    best = [rule for _, _, rule in sorted(found)[:BEST]] or range(N_RULES)
+    best = [rule for _, _, rule, _ in sorted(found)[:BEST]] or range(N_RULES)
     for _ in range(RUNGS):
         x.search(rung, best, found)
         rung = <size_t>(rung * RATIO)
