@@ -54,6 +54,7 @@ bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks.steps --output benchmarks/results
 	$(PY) -m benchmarks.replay --output benchmarks/results
 	$(PY) -m benchmarks.plans --output benchmarks/results
+	$(PY) -m benchmarks.budgets --output benchmarks/results
 	$(PY) -m benchmarks.ranks --output benchmarks/results
 	$(PY) -m benchmarks.idle --output benchmarks/results
 

@@ -18,7 +18,7 @@ def chain(x):
 
 
 def cost(share):
-    """The recomputed share of the forward work under a budget of this share of the peak."""
+    """The share of a step's work that is computed again under a budget of this share of the peak."""
     x = cg.ones(SIZE).attach_grad()
     live = cg.memory.stats()["live_bytes"]
     cg.memory.reset_peak()
@@ -34,11 +34,11 @@ def planned_cost(share):
     x = cg.ones(SIZE).attach_grad()
     net = Net.capture(lambda: chain(x))
     plan = net.plan(budget=int(share * net.plan().peak_bytes))
-    return plan.recomputed.calls / (3 * STEPS)
+    return plan.recomputed.share
 
 
 SHARES = [0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
-WIDTH, HEIGHT, LEFT, BOTTOM, MOST = 560, 260, 60, 40, 2.0
+WIDTH, HEIGHT, LEFT, BOTTOM, MOST = 560, 260, 60, 40, 1.0
 
 
 def place(share, cost):
@@ -50,7 +50,7 @@ def place(share, cost):
 def curve():
     """The figure of chapter 19."""
     parts = []
-    for y in (0, 0.5, 1, 1.5, 2):
+    for y in (0, 0.25, 0.5, 0.75, 1):
         at, height = place(0, y)
         parts += [element("line", x1=at, y1=height, x2=WIDTH - 20, y2=height, stroke="#cbd5e1"),
                   label(at - 8, height + 4, f"{y:g}", text_anchor="end")]
@@ -64,7 +64,7 @@ def curve():
         parts.append(element("polyline", points=path, fill="none", stroke=colour, stroke_width=2))
         parts += [element("circle", cx=x, cy=y, r=3, fill=colour) for x, y in points]
         parts.append(label(WIDTH - 24, 54 + 20 * k, text, text_anchor="end", fill=colour))
-    parts.append(label(WIDTH - 24, 34, "forward work computed again, over the budget", text_anchor="end"))
+    parts.append(label(WIDTH - 24, 34, "work of a step that is computed again, over the budget", text_anchor="end"))
     return svg(WIDTH, HEIGHT, parts, 13)
 
 

@@ -10,6 +10,7 @@ from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.execute.executor cimport LARGE_WORK
+from cygrad.core.execute.recipes cimport count_stage
 from cygrad.core.graph.operator cimport (
     ADDING, DELIVERED, IN_PART, N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, OVER_GRAD, TEMPORARY, TO_NEW_MEMORY,
     WANTED_ADDED, BackwardCall, Stage, bit_of, computes, input_bit,
@@ -254,9 +255,11 @@ cdef inline bint compute(Turn b, int stage, uint64_t dying, uint32_t dying_gradi
     try:
         arrives = place(b, &c.stages[stage], dying, dying_gradients)
         if b.traced: late_bound.trace_stage(b, stage, workspace)
-        elif c.work < LARGE_WORK: b.node.op.run_backward(c, stage)
         else:
-            with nogil: b.node.op.run_backward(c, stage)
+            count_stage(c.work)
+            if c.work < LARGE_WORK: b.node.op.run_backward(c, stage)
+            else:
+                with nogil: b.node.op.run_backward(c, stage)
     finally:
         if workspace != NULL: drop(workspace)
     return arrives

@@ -9,7 +9,7 @@ cdef class Budget:
     cdef Packing before         # the thread's packing before, or None
     cdef unsigned long thread   # that opened it
     cdef size_t first           # recipes that had been executed then, and their work
-    cdef double first_work
+    cdef double first_work, first_backward
 
     cdef int open(self) except -1
     cdef int close(self) except -1

@@ -10,7 +10,7 @@ import os
 from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.recipes cimport (
-    Recipe, Value, candidates, executed, executed_work, n_candidates, secure,
+    Recipe, Value, backward_work, candidates, executed, executed_work, n_candidates, secure,
 )
 from cygrad.core.graph.packed cimport set_packing
 from cygrad.core.graph.tensor cimport next_number
@@ -48,7 +48,7 @@ cdef class Budget:
         self.region = RecipeScope(strong=True)
         self.before = <Packing>f.pack if f.pack != NULL else None
         self.thread, self.floor = PyThread_get_thread_ident(), counters.live
-        self.first, self.first_work = executed, executed_work
+        self.first, self.first_work, self.first_backward = executed, executed_work, backward_work
         budgets.append(self)
         set_packing(f, self.region)
         f.inspecting |= RECIPES
@@ -81,8 +81,8 @@ cdef class Budget:
 
     @property
     def recomputed(self):
-        """(recipes that were executed since it was opened, their share of the work of all operations)"""
-        cdef double work = self.region.work if self.region is not None else 0
+        """(recipes that were executed since it was opened, their share of all other work, forward and backward)"""
+        cdef double work = self.region.work + backward_work - self.first_backward if self.region is not None else 0
         return int(executed - self.first), (executed_work - self.first_work) / work if work else 0.0
 
 

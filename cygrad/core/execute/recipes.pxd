@@ -91,7 +91,10 @@ cdef class Recipe:
 cdef void** candidates      # borrowed: the Values that keep memory and have recipes
 cdef int n_candidates
 cdef uint64_t executed      # recipes, in all threads
-cdef double executed_work
+cdef double executed_work   # theirs, in elements of an elementwise operation,
+cdef double backward_work   # and that of all stages of backward passes
+
+cdef void count_stage(double work) noexcept
 
 cdef bint secure(Value v) except -1
 cdef Recipe begin_recipe(Execution* e, Operator op, const Operand* x, object attributes)

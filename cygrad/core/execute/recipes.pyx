@@ -32,6 +32,13 @@ n_candidates = 0
 cdef int capacity = 0
 executed = 0
 executed_work = 0
+backward_work = 0
+
+
+cdef void count_stage(double work) noexcept:
+    """A stage of a node's backward runs."""
+    global backward_work
+    backward_work += work
 
 
 def executed_recipes():
