@@ -204,6 +204,29 @@ def test_only_core_slots_reads_the_content_of_a_slot():
     assert not others
 
 
+def private_reads(source):
+    """What a source reads of other objects than self, cls and super() by names that begin with one underscore, but for
+    the public methods of a namedtuple. A name can be text, as in attrgetter("_state")."""
+    private, public = re.compile("_[^_]"), {"_replace", "_asdict", "_make", "_fields", "_field_defaults"}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and private.match(node.attr) and node.attr not in public:
+            owner = node.value.func if isinstance(node.value, ast.Call) else node.value
+            if not isinstance(owner, ast.Name) or owner.id not in ("self", "cls", "super"): yield ast.unparse(node)
+        elif isinstance(node, ast.Call) and any(isinstance(a, ast.Constant) and isinstance(a.value, str)
+                                                and private.match(a.value) for a in node.args):
+            yield ast.unparse(node)
+
+
+def test_modules_of_nets_read_no_private_attributes_of_other_objects():
+    """NetState owns what a net consists of. Only state_of(), beside the class that has it, hands it out."""
+    folders = [PACKAGE / name for name in ("nets", "trainers")]
+    sources = [PACKAGE / "testing" / "nets.py", PACKAGE / "graph.py", *(p for f in folders for p in f.rglob("*.py"))]
+    found = {path.name: reads for path in sources if (reads := [*private_reads(path.read_text())])}
+    assert len(sources) > 30 and found == {"state.py": ["attrgetter('_state')"]}
+    source = "self._a; cls._b; super()._c; x._replace; x.__len__; self.net._d; net._e = 1; f()._g; getattr(x, '_h')\n"
+    assert sorted(private_reads(source)) == ["f()._g", "getattr(x, '_h')", "net._e", "self.net._d"]
+
+
 def test_only_the_executor_knows_of_traces():
     """All else calls functions of core/graph/trace, steps and effects, which do the same with and without a trace."""
     pattern = re.compile(r"(?:\bf|flags\(\)|\.thread|\bself|\bp)\.trace\b")

@@ -21,6 +21,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.nets.built_in import DEFAULT
 from cygrad.nets.definition import Operator
 from cygrad.nets.gradients import CAPTURE, COPY, ROW_OF, STOP, Pass, backward_pass
+from cygrad.nets.state import NetState, state_of
 from cygrad.nets.versions import DROPOUT
 from cygrad.ops.calls import arguments_of
 
@@ -85,7 +86,7 @@ def capture(cls: type, f: Callable[..., Any], examples: tuple[Any, ...], name: s
                            "elements of a mask, cannot be captured; use where() or keep it outside the captured "
                            "function") from e
     net = cls(name or getattr(f, "__name__", type(f).__name__).replace("<lambda>", "net"))
-    reader = Reader(net, calls, names or {})
+    reader = Reader(state_of(net), calls, names or {})
     reader.take_inputs(f, inputs)
     for call in calls: reader.take(call)
     net.outputs = [*dict.fromkeys(reader.output(y) for y in found)]
@@ -104,9 +105,9 @@ def results(result: Any) -> list[Tensor]:
 
 
 class Reader:
-    """Turns the calls of a trace into operators of a net."""
+    """Turns the calls of a trace into operators of a net, whose state is `net`."""
 
-    def __init__(self, net: Any, calls: list[Any], names: Mapping[str, Tensor]):
+    def __init__(self, net: NetState, calls: list[Any], names: Mapping[str, Tensor]):
         self.net, self.blobs = net, dict[Key, str]()
         self.arrays: dict[Elements, KnownBlob] = {}
         self.keys: dict[int, set[Key]] = {}         # the arrays in each buffer, by its address
@@ -129,11 +130,8 @@ class Reader:
             p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         except (TypeError, ValueError): words = []
         for k, given in enumerate(items):
-            name = self.net._fresh(words[k] if k < len(words) else "x")
-            self.net._known.add(name)
-            self.net._arguments += name,
-            self.set_name(given, name)
-            self.net.shapes[name] = given.shape, DTYPES[given.dtype].name
+            name = self.net.fresh(words[k] if k < len(words) else "x")
+            self.set_name(given, self.net.add_argument(name, given.shape, DTYPES[given.dtype].name))
 
     def take(self, call: tuple[Any, ...]) -> None:
         kind = call[0]
@@ -145,7 +143,7 @@ class Reader:
         elif kind == "zero_grad":
             variables, to, solver = call[1:]
             arguments = {} if to == "zeros" else {"to": to}
-            if solver is not None: arguments["solver"] = self.net._object("solver", solver)
+            if solver is not None: arguments["solver"] = self.net.object_name("solver", solver)
             self.add("zero_grad", tuple(map(self.binding, variables)), (), arguments)
         elif kind == "solver": self.take_solver(*call[1:])
         elif kind == "random": self.take_random(*call[1:])
@@ -158,7 +156,7 @@ class Reader:
     def name(self, x: Any) -> Any:
         """The blob of an array, as a trace lists it, or of a number."""
         if isinstance(x, np.generic): x = x.item()  # (operators take it as a Python number)
-        return self.blob(Item(*x)) if isinstance(x, tuple) else self.net._constant_for(x)
+        return self.blob(Item(*x)) if isinstance(x, tuple) else self.net.constant_for(x)
 
     def blob(self, a: Item) -> str:
         """The blob of an array."""
@@ -213,11 +211,7 @@ class Reader:
 
     def bind(self, x: Tensor) -> str:
         """A new blob that stands for a tensor from outside."""
-        name = self.net._fresh(self.wanted.get(address(x), "parameter" if x.requires_grad else "tensor"))
-        self.net._bindings[name] = x
-        if x.requires_grad: self.net._variables.add(name)
-        self.net._known.add(name)
-        return name
+        return self.net.bind(self.wanted.get(address(x), "parameter" if x.requires_grad else "tensor"), x)
 
     def keep(self, x: Tensor) -> str:
         """The blob of a tensor that the function made from values. No operator can write to a constant."""
@@ -232,10 +226,9 @@ class Reader:
         """Add an operator; a number of outputs means fresh names."""
         made: list[str] = []
         if isinstance(outputs, int):
-            for _ in range(outputs): made.append(self.net._fresh(type, set(made)))
+            for _ in range(outputs): made.append(self.net.fresh(type, set(made)))
         else: made += outputs
-        self.net.add_operator(Operator(type, inputs, made, arguments, within or ""))
-        self.net._given -= set(made)
+        self.net.append(Operator(type, inputs, made, arguments, within or ""))
         return tuple(made)
 
     def add(self, type: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
@@ -283,7 +276,7 @@ class Reader:
 
     def generator(self, g: Generator) -> dict[str, Any]:
         """The argument that names a generator."""
-        return {"generator": DEFAULT if g is default_generator else self.net._object("generator", g)}
+        return {"generator": DEFAULT if g is default_generator else self.net.object_name("generator", g)}
 
     def take_random(self, g: Generator, law: str, a: float, b: float, c: float, y: Any) -> None:
         made = Item(*y)
@@ -298,7 +291,7 @@ class Reader:
             raise RuntimeError(f"capture: {method}() of a solver with hooks cannot be captured")
         gradients = tuple(self.elements(Item(*g)) for _, g in found if g is not None)
         written = tuple(self.binding(x) for x, _ in found) if method == "update" else gradients
-        values = {"solver": self.net._object("solver", solver), "method": method,
+        values = {"solver": self.net.object_name("solver", solver), "method": method,
                   "arguments": tuple(a for a in arguments if a is not None)}
         reads = (*written, *gradients) if method == "update" else gradients
         self.emit("solver", reads, written, values)
@@ -316,17 +309,14 @@ class Reader:
                 raise RuntimeError(f"capture: a backward pass with the head {described(str(name))} twice cannot be "
                                    f"captured; pass it once, with the sum of its gradients")
             named[name] = None if head is None else self.name(head)
-        frozen = {*net._arguments, *(n for n, x in net.bindings.items() if not x.requires_grad)}
+        frozen = {*net.arguments, *(n for n, x in net.bindings.items() if not x.requires_grad)}
         targets = [self.name(x) for x in wanted] if wanted is not None else []
-        p = backward_pass(net._operators, named, 0, net.constants, set(net._known), CAPTURE, frozen - {*targets})
+        p = backward_pass(net.operators, named, 0, net.constants, set(net.known), CAPTURE, frozen - {*targets})
         if not p.operators:
             raise RuntimeError("capture: a backward pass whose heads are variables cannot be captured; compute the "
                                "heads from the variables")
         p = p._replace(kind=kind, retain_graph=retain, create_graph=graph, inputs=tuple(targets))
-        net._operators += p.operators
-        net._known |= {n for o in p.operators for n in (*filter(None, o.inputs), *o.outputs)}
-        net._passes += p,
-        net._edits += 1
+        net.add_gradients(p)
         if kind == "grad":
             for target, g in zip(targets, found, strict=True):
                 if g is not None: self.set_gradient(Item(*g), gradient_name(p, target), graph)

@@ -22,6 +22,7 @@ STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient",
 ALIASES = {"StopGradient": STOP, "ZeroGradient": ZERO, "NegateGradient": NEGATE, "EnsureDense": DENSE}
 FIELDS = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function", "of"   # an Operator has them
 
+Names = str | list[str] | tuple[str, ...]
 Functions = tuple[Callable[..., Any], Callable[..., Any] | None]
 
 
@@ -182,15 +183,10 @@ class Operator:
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Operator): return NotImplemented
-        return self is other or self._key() == other._key()
+        return self is other or key_of(self) == key_of(other)
 
     def __hash__(self) -> int:
         return hash((self.type, self.inputs, self.outputs))
-
-    def _key(self) -> tuple[Any, ...]:
-        """What makes operators equal. As text, NaN equals NaN, and 1, 1.0 and True differ."""
-        arguments = {key: repr(value) for key, value in self.arguments.items()}
-        return (self.type, self.inputs, self.outputs, arguments, self.name, self.is_gradient, self.function)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Operator, self._values()
@@ -198,6 +194,12 @@ class Operator:
     def __repr__(self) -> str:
         outputs, call = shown_outputs(self), shown_call(self)
         return f"{outputs} = {call}" if outputs else call
+
+
+def key_of(o: Operator) -> tuple[Any, ...]:
+    """What makes operators equal. As text, NaN equals NaN, and 1, 1.0 and True differ."""
+    arguments = {key: repr(value) for key, value in o.arguments.items()}
+    return o.type, o.inputs, o.outputs, arguments, o.name, o.is_gradient, o.function
 
 
 def check_function(kind: str, function: Any) -> Functions | None:

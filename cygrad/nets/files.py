@@ -15,6 +15,7 @@ from cygrad.nets.definition import (
     MAX_DEPTH, PYTHON, Blob, Operator, check_integer, check_name, function_name, shown_name,
 )
 from cygrad.nets.gradients import Pass, backward_pass, find, gradient_names
+from cygrad.nets.state import state_of
 from cygrad.io import safetensors, saving
 from cygrad.io.entries import NAMES as DTYPE_NAMES
 from cygrad.io.files import AGAIN
@@ -92,13 +93,14 @@ def described_net(net: "Net") -> dict[str, Any]:
     constants = [{"name": key} if isinstance(value, Tensor) else {"name": key, "value": encode(value)}
                  for key, value in net.constants.items()]
     places = {id(o): k for k, o in enumerate(net.operators)}
+    state = state_of(net)
     operators = [{"type": o.type, "inputs": o.inputs, "outputs": o.outputs,
                   "arguments": {key: encode(value) for key, value in o.arguments.items()},
                   "name": o.name, "is_gradient": o.is_gradient, "of": places.get(id(o.of))} for o in net.operators]
     passes = [{"first": k, "skip": k - len(p.forward), "ys": {name: head for (name, _), head in p.heads},
-               "frozen": sorted(map(str, p.frozen)), "own": p.gradients == net._gradients}
+               "frozen": sorted(map(str, p.frozen)), "own": p.gradients == state.gradients}
               for p in net.passes if (k := find(net.operators, p)) is not None]
-    return {"name": net.name, "training": net.training, "inputs": inputs_of(net), "outputs": net._outputs,
+    return {"name": net.name, "training": net.training, "inputs": inputs_of(net), "outputs": state.assigned,
             "constants": constants, "shapes": read_shapes(net), "operators": operators, "passes": passes}
 
 
@@ -357,9 +359,10 @@ class FileReader:
     def made(self, cls: Any, tensors: dict[str, Tensor]) -> "Net":
         """The net, of the class `cls`, with the tensors of the file as constants."""
         net = cls(self.net_name)
-        net._define(self.operators, {name: self.numbers.get(name, tensors.get(name)) for name in self.constants})
-        net._passes, net._gradients = tuple(self.passes), self.gradients
-        for p in net._passes: net._given |= gradient_names(p.gradients)
+        state = state_of(net)
+        state.define(self.operators, {name: self.numbers.get(name, tensors.get(name)) for name in self.constants})
+        state.passes, state.gradients = tuple(self.passes), self.gradients
+        for p in self.passes: state.given |= gradient_names(p.gradients)
         net.outputs, net.training, net.shapes = self.outputs, self.training, self.shapes
         return net
 

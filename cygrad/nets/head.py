@@ -9,6 +9,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
 from cygrad.nets.definition import Blob
 from cygrad.nets.lowering import Run
+from cygrad.nets.state import state_of
 
 if TYPE_CHECKING:
     from cygrad.nets.net import Net
@@ -59,7 +60,7 @@ def head(net: "Net", blob: Any) -> Head:
             raise ValueError(f"Net.head: net {cut(net.name)} has {len(net.outputs)} outputs, "
                              f"{cut(', '.join(net.outputs)) or 'none'}; name the one that is the loss")
         blob = net.outputs[0]
-    name = net._need(blob, "Net.head")
+    name = state_of(net).need(blob, "Net.head")
     if not net.versions(name):
         raise ValueError(f"Net.head: no operator of net {cut(net.name)} writes {described(str(name))}; name its loss")
     gradient = next((o for o in net.operators if o.is_gradient), None)

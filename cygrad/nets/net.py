@@ -9,21 +9,17 @@ import numpy.typing as npt
 
 from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
-from cygrad.core.interop.numpy import tensor
 from cygrad.nets import printing
-from cygrad.nets.blobs import Names
 from cygrad.nets.capture import capture
-from cygrad.nets.checks import check_operator
-from cygrad.nets.definition import (
-    PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names, check_type,
-)
+from cygrad.nets.definition import PYTHON, Blob, GradientSlice, Names, Operator, check_names
 from cygrad.nets.edits import Edits
 from cygrad.nets.files import load, save
-from cygrad.nets.gradients import BUILT_IN, DEDUPLICATE, backward_pass, completed_pass, gradient_names
+from cygrad.nets.gradients import BUILT_IN, DEDUPLICATE, backward_pass, names_of
 from cygrad.nets.head import Head, head
 from cygrad.nets.immediate import is_immediate, run_added
 from cygrad.nets.plan import Plan, inferred, planned
 from cygrad.nets.recorded import from_graph
+from cygrad.nets.state import state_of
 from cygrad.ops.calls import described_row
 from cygrad.ops.table import ROWS
 
@@ -61,178 +57,35 @@ class Net(Edits):
         `type` can also be an Operator, which is added as it is, without further arguments. Raises TypeError or
         ValueError for what cannot be part of a definition, for another number of inputs or other arguments than the
         type has, if it is known, and for an output that is a constant."""
-        return self._insert("Net.add_operator", len(self._operators), type, inputs, outputs, arguments)
+        return self._state.add("Net.add_operator", len(self), type, inputs, outputs, arguments)
 
     def insert_operator(self, index: int, type: str | Operator, inputs: Operands = (),
                         outputs: Names | int | None = None, **arguments: Any) -> Any:
         """As add_operator, before the operator of this index. Raises ValueError for an index that is negative or larger
         than the number of operators."""
-        who = "Net.insert_operator"
+        who, s = "Net.insert_operator", self._state
         if isinstance(index, bool) or not isinstance(index, int):
             raise TypeError(f"{who}: the index must be an int, got {described(index)}")
-        if not 0 <= index <= len(self._operators):
-            raise ValueError(f"{who}: the index must be from 0 to {len(self._operators)}, the number of operators, got "
+        if not 0 <= index <= len(s.operators):
+            raise ValueError(f"{who}: the index must be from 0 to {len(s.operators)}, the number of operators, got "
                              f"{described(index)}")
-        return self._insert(who, index, type, inputs, outputs, arguments)
+        return s.add(who, index, type, inputs, outputs, arguments)
 
     def create_python_operator(self, f: Callable[..., Any], inputs: Operands, outputs: Names | int | None = None,
                                grad_f: Callable[..., Any] | None = None) -> Any:
         """Add an operator of type "python", which calls f, and grad_f for its gradient; outputs as in add_operator.
         A net with such an operator cannot be saved. Raises TypeError if f or grad_f is no function."""
-        who = "Net.create_python_operator"
+        who, s = "Net.create_python_operator", self._state
         if not callable(f): raise TypeError(f"{who}: f must be a function, got {described(f)}")
         if grad_f is not None and not callable(grad_f):
             raise TypeError(f"{who}: grad_f must be a function or None, got {described(grad_f)}")
-        return self._insert(who, len(self._operators), PYTHON, inputs, outputs, {}, (f, grad_f))
-
-    def _insert(self, who, index, type, inputs, outputs, arguments, function=None):
-        """Add an operator at `index`. Nothing has changed if this raises."""
-        numbers = {}                                # the text of a number: (its new name, the number)
-        if isinstance(type, Operator):
-            if inputs != () or outputs is not None or arguments:
-                raise TypeError(f"{who}: an Operator has its inputs, outputs and arguments; pass it alone, or change "
-                                f"it with replace()")
-            operator = type
-        else:
-            kind = check_type(type, who)
-            if kind == PYTHON and function is None:
-                raise ValueError(f"{who}: add an operator of type \"python\" with create_python_operator(f, inputs, "
-                                 f"outputs)")
-            reads = self._operands(inputs, outputs, who, numbers)
-            writes = self._results(kind, outputs, who, {*reads, *(name for name, _ in numbers.values())})
-            operator = Operator(kind, reads, writes, check_arguments(arguments, who), function=function)
-        check_operator(operator, who)
-        new = {name for name, _ in numbers.values()}
-        for name in operator.outputs:
-            if name in self._constants or name in new:
-                raise ValueError(f"{who}: {described(str(name))} is a constant, which no operator can write; choose "
-                                 f"another output")
-        for text, (name, value) in numbers.items():
-            self._constants[name], self._numbers[text] = value, name
-        try:
-            if index < len(self._operators):
-                self._refuse_breaking([*self._operators[:index], operator, *self._operators[index:]], who)
-            run_added(self, (operator,))
-        except BaseException:
-            for text, (name, _) in numbers.items(): del self._constants[name], self._numbers[text]
-            raise
-        self._operators.insert(index, operator)
-        self._known |= {*filter(None, operator.inputs), *operator.outputs}
-        if isinstance(type, Operator) or isinstance(outputs, str | list | tuple): self._given |= {*operator.outputs}
-        if operator.is_gradient and isinstance(type, Operator): self._complete_pass()
-        self._edits += 1
-        return operator.outputs[0] if len(operator.outputs) == 1 else operator.outputs
-
-    def _complete_pass(self):
-        """If the last operators are all of get_backward_pass, they are a pass of this net."""
-        found = completed_pass(self._operators)
-        if found is None: return
-        self._add_pass(found)
-        self._given -= {name for o in found.operators for name in o.outputs if name not in found.whole}
-        self._given |= gradient_names(found.gradients)
-
-    def _add_pass(self, p):
-        """Make known a pass whose operators the net has. Its heads are inputs, also those that no operator reads."""
-        heads = dict.fromkeys(head for _, head in p.heads if head is not None and head not in self._known)
-        self._arguments += tuple(map(Blob, heads))
-        self._known |= {*heads}
-        self._passes += p,
-
-    def _operands(self, inputs, outputs, who, numbers):
-        """The names of the inputs. New numbers are added to `numbers`, which is not yet a part of the net. Their names
-        are not those of the other inputs and of the outputs."""
-        if inputs is None or isinstance(inputs, str | bool | int | float): inputs = inputs,
-        if not isinstance(inputs, list | tuple):
-            raise TypeError(f"{who}: the inputs must be a name, a number, None or a list of them, got "
-                            f"{described(inputs)}")
-        written = outputs if isinstance(outputs, list | tuple) else (outputs,)
-        taken = {name for name in (*inputs, *written) if isinstance(name, str)}
-        names = []
-        for value in inputs:
-            if value is None or isinstance(value, str):
-                names.append(None if value is None else check_name(value, who, "each input that is a str"))
-                continue
-            if type(value) not in (bool, int, float):
-                raise TypeError(f"{who}: each input must be the name of a blob, a Python number or None, got "
-                                f"{described(value)}; name an array or tensor with add_constant(value)")
-            if type(value) is int: check_integer(value, f"{who}: each input that is an int")
-            text = repr(value)                      # 1, 1.0 and True differ, and NaN is equal to itself
-            if text in self._numbers: names.append(self._numbers[text])
-            else:
-                if text not in numbers:
-                    numbers[text] = self._fresh("constant", taken), value
-                    taken.add(numbers[text][0])
-                names.append(numbers[text][0])
-        return tuple(names)
-
-    def _results(self, kind, outputs, who, taken):
-        """The names of the outputs: the given ones, or as many fresh ones; `taken` are the names of the inputs."""
-        if outputs is None: outputs = 1
-        if isinstance(outputs, bool) or not isinstance(outputs, int | str | list | tuple):
-            raise TypeError(f"{who}: the outputs must be a name, a list of names, a number of fresh names or None, got "
-                            f"{described(outputs)}")
-        if not isinstance(outputs, int): return check_names(outputs, who, "the outputs")
-        if not 0 <= outputs <= 10_000:
-            raise ValueError(f"{who}: the number of outputs must be from 0 to 10,000, got {described(outputs)}")
-        names = []
-        for _ in range(outputs): names.append(self._fresh(kind, taken.union(names)))
-        return tuple(names)
-
-    def _fresh(self, stem, taken=frozenset()):
-        """A name that no blob has: the stem, or the stem with a number."""
-        k = self._next.get(stem, 0)
-        while True:
-            name = Blob(f"{stem}_{k}" if k else stem)
-            if name not in self._known and name not in taken and name not in self._constants: return name
-            k += 1
-            self._next[stem] = k
-
-    def _constant_for(self, value):
-        """The constant of a Python number."""
-        text = repr(value)
-        return self._numbers[text] if text in self._numbers else self.add_constant(value)
-
-    def _object(self, stem, value):
-        """The name of a solver, a generator, or None, the default generator."""
-        for name, known in self._objects.items():
-            if known is value: return name
-        name = stem if stem not in self._objects else f"{stem}_{len(self._objects)}"
-        self._objects[name] = value
-        return name
-
-    def _define(self, operators, constants):
-        """Fill an empty net with operators and constants that were checked."""
-        self._operators, self._constants = [*operators], dict(constants)
-        self._given = {name for o in operators if not o.is_gradient for name in o.outputs}
-        self._known = {name for o in operators for name in (*o.inputs, *o.outputs) if name is not None} | {*constants}
-        for name, value in constants.items():
-            if not isinstance(value, Tensor): self._numbers.setdefault(repr(value), Blob(name))
-        self._edits += 1
+        return s.add(who, len(s.operators), PYTHON, inputs, outputs, {}, (f, grad_f))
 
     def add_constant(self, value: int | float | npt.ArrayLike | Tensor, name: str | None = None) -> Blob:
         """Add a constant and return its name: the given one, or a fresh one. A Python number is kept as it is, anything
         else as a tensor with a copy. An input can become a constant. Raises ValueError if the name is that of a
         constant or of a blob that an operator writes."""
-        who = "Net.add_constant"
-        if name is None: blob = self._fresh("constant")
-        else:
-            blob = check_name(name, who)
-            if blob in self._constants or blob in self._use().writers:
-                what = "a constant" if blob in self._constants else "an output of an operator"
-                raise ValueError(f"{who}: {described(str(blob))} is {what} already; choose another name")
-        kept: int | float | Tensor
-        if isinstance(value, bool | int | float) and type(value) in (bool, int, float):
-            kept = value if isinstance(value, float) else check_integer(value, f"{who}: the value")
-            self._numbers.setdefault(repr(value), blob)
-        else:
-            try:
-                kept = tensor(value.detach() if isinstance(value, Tensor) else value)
-            except (BufferError, TypeError, ValueError, RuntimeError) as e:
-                raise type(e)(f"{who}: the value must be a number, an array or a tensor: {e}") from None
-        self._constants[blob] = kept
-        self._known.add(blob)
-        self._edits += 1
-        return blob
+        return self._state.add_constant(value, name)
 
     @staticmethod
     def capture(f: Callable[..., Any], *examples: Any, name: str | None = None,
@@ -312,40 +165,39 @@ class Net(Edits):
         call (differentiate a clone()), for an operator without a gradient, and where an operator needs a version of a
         blob that was overwritten since; with bind=True also for a net that binds no variable. Then nothing has
         changed."""
-        who = "Net.add_gradient_operators"
-        if self._gradients is not None:
-            raise RuntimeError(f"{who}: net {cut(self._name)} has gradient operators already; differentiate again on "
+        who, s = "Net.add_gradient_operators", self._state
+        if s.gradients is not None:
+            raise RuntimeError(f"{who}: net {cut(s.name)} has gradient operators already; differentiate again on "
                                f"clone(), or by GradientRegistry.get_backward_pass(net.operators, ys)")
-        fixed = dict.fromkeys([*self._constants, *(self._without_gradient(who) if bind else ())])
-        found = backward_pass(self._operators, ys, skip, fixed, set(self._known), who)
+        fixed = dict.fromkeys([*s.constants, *(self._without_gradient(who) if bind else ())])
+        found = backward_pass(s.operators, ys, skip, fixed, set(s.known), who)
         if bind: found = found._replace(kind="backward", gradients={
-            name: g for name, g in found.gradients.items() if name in self._bindings})
+            name: g for name, g in found.gradients.items() if name in s.bindings})
         run_added(self, found.operators)
-        self._operators += found.operators
-        self._known |= {name for o in found.operators for name in (*filter(None, o.inputs), *o.outputs)}
-        self._add_pass(found)
-        self._gradients = dict(found.gradients)
-        self._edits += 1
+        s.add_gradients(found)
+        s.gradients = dict(found.gradients)
         return dict(found.gradients)
 
     def _without_gradient(self, who: str) -> set[str]:
         """The inputs, and the bindings that are no variables."""
+        s = self._state
         if is_immediate():
             raise RuntimeError(f"{who}: with bind=True, gradients go to variables in one backward pass, which "
                                f"immediate mode does not run; leave its scope first")
-        found = {str(name) for name, x in self._bindings.items() if not x.requires_grad}
-        if len(found) == len(self._bindings):
-            raise RuntimeError(f"{who}: with bind=True, gradients go to variables, but net {cut(self._name)} binds "
+        found = {str(name) for name, x in s.bindings.items() if not x.requires_grad}
+        if len(found) == len(s.bindings):
+            raise RuntimeError(f"{who}: with bind=True, gradients go to variables, but net {cut(s.name)} binds "
                                f"none; capture a function that uses variables")
         return found | {str(name) for name in self.inputs}
 
     @property
     def gradients(self) -> Mapping[str, Blob | GradientSlice]:
         """What add_gradient_operators returned. Raises RuntimeError before that."""
-        if self._gradients is None:
-            raise RuntimeError(f"Net.gradients: net {cut(self._name)} has no gradient operators; call "
+        s = self._state
+        if s.gradients is None:
+            raise RuntimeError(f"Net.gradients: net {cut(s.name)} has no gradient operators; call "
                                f"add_gradient_operators(ys) first")
-        return MappingProxyType(self._gradients)
+        return MappingProxyType(s.gradients)
 
     @property
     def param_to_grad(self) -> dict[str, Blob | GradientSlice]:
@@ -363,7 +215,7 @@ class Net(Edits):
             raise TypeError(f"{who} takes a GradientSlice, got {described(gradient)}; a dense gradient has each row "
                             f"once")
         if op not in ("sum", "mean"): raise ValueError(f"{who}: op must be \"sum\" or \"mean\", got {described(op)}")
-        names = [self._fresh(f"{name}_unique") for name in gradient]
+        names = tuple(self._state.fresh(f"{name}_unique") for name in gradient)
         return GradientSlice(*self.add_operator(DEDUPLICATE, [*gradient], names, op=op))
 
     # ---- memory ------------------------------------------------------------------------------------------------------
@@ -372,22 +224,23 @@ class Net(Edits):
         """Let the blobs share memory: after a run only the outputs, the blobs that were differentiated (as a loss),
         the gradients of the inputs and `dont_share_blobs` have values. Without this call all gradients and each blob
         that was given a name keep their values (nnabla: persistent). Raises ValueError for unknown blobs."""
+        s = self._state
         names = check_names(dont_share_blobs, "Net.share_blobs", "dont_share_blobs")
-        self._shared = frozenset(self._need(name, "Net.share_blobs") for name in names)
-        self._edits += 1
+        s.shared = frozenset(s.need(name, "Net.share_blobs") for name in names)
+        s.edits += 1
 
     @property
     def kept(self) -> frozenset[str]:
         """The blobs that have values after a run, beside the inputs."""
-        written = self._use().writers
+        s = self._state
+        written = s.use().writers
         kept = {str(name) for name in self.outputs if name in written}
-        kept |= {y for p in self._passes for (y, _), _ in p.heads}
-        if self._gradients is not None:
-            wanted = self._use().inputs if self._shared is not None else self._gradients
-            for g in (self._gradients[name] for name in wanted if name in self._gradients):
-                kept |= {*(g if isinstance(g, GradientSlice) else (g,))}
-        kept |= {name for name in written if name in (self._given if self._shared is None else self._shared)}
-        return frozenset((kept & {*written}) - {*self._bindings})
+        kept |= {y for p in s.passes for (y, _), _ in p.heads}
+        if s.gradients is not None:
+            wanted = s.use().inputs if s.shared is not None else s.gradients
+            for name in wanted: kept |= {*names_of(s.gradients[name])} if name in s.gradients else set()
+        kept |= {name for name in written if name in (s.given if s.shared is None else s.shared)}
+        return frozenset((kept & {*written}) - {*s.bindings})
 
     def plan(self, shapes: Mapping[str, Any] | None = None, budget: int | str | None = None) -> Plan:
         """The memory of a run before it runs; see Plan. shapes: for each input a shape (float32), a pair (shape,
@@ -407,16 +260,8 @@ class Net(Edits):
     def clone(self, name: str | None = None) -> "Net":
         """An independent copy, with another name if one is given. The tensors of constants are copied; Python operators
         call the same functions."""
-        other = Net(self._name if name is None else name)
-        other._operators = [*self._operators]       # (operators cannot change)
-        other._constants = {key: tensor(value) if isinstance(value, Tensor) else value
-                            for key, value in self._constants.items()}
-        other._numbers, other._known, other._next = dict(self._numbers), set(self._known), dict(self._next)
-        other._given = self._given | gradient_names(self._gradients or {})
-        other._objects, other._arguments = dict(self._objects), self._arguments
-        other._variables = set(self._variables)
-        other._passes, other._bindings, other._shared = self._passes, dict(self._bindings), self._shared
-        other._outputs, other._training, other.shapes = self._outputs, self._training, dict(self.shapes)
+        other = Net(self.name if name is None else name)
+        self._state.copy_to(state_of(other))
         return other
 
     __copy__ = clone
@@ -476,7 +321,7 @@ class Net(Edits):
             if more:
                 raise TypeError(f"Net.{name} takes the inputs as one list: net.{name}([\"x\", \"y\"], outputs), got "
                                 f"{len(more) + 2} arguments")
-            return self._insert(f"Net.{name}", len(self._operators), name, inputs, outputs, arguments)
+            return self._state.add(f"Net.{name}", len(self), name, inputs, outputs, arguments)
 
         build.__name__, build.__qualname__ = name, f"Net.{name}"
         build.__doc__ = f"add_operator({name!r}, inputs, outputs, **arguments)"

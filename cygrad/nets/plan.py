@@ -19,6 +19,7 @@ from cygrad.nets.definition import PYTHON
 from cygrad.nets.gradients import ADD
 from cygrad.nets.immediate import mode
 from cygrad.nets.lowering import Run
+from cygrad.nets.state import state_of
 from cygrad.nets.turns import other_thread
 from cygrad.ops.table import ROWS
 
@@ -187,7 +188,7 @@ def traced(net: "Net", run: Callable[..., Any], inputs: Mapping[str, Signature],
     """
     try: return Program(run, *inputs.values(), _limit=limit, _budget=budget)
     except MemoryLimitError as e:
-        if net._gradients and net._shared is None:
+        if state_of(net).gradients and state_of(net).shared is None:
             e.add_note("cygrad: this net keeps all gradients; after share_blobs() it keeps those of its inputs")
         raise
 
@@ -218,7 +219,7 @@ def planned(net: "Net", shapes: Mapping[str, Any] | None, budget: Any) -> Plan:
     """As Net.plan."""
     who = "Net.plan"
     limit = None if budget is None else read_size(budget, who)
-    if other_thread(net._turn):
+    if other_thread(state_of(net).lock):
         raise RuntimeError(f"{who}: net {cut(net.name)} runs in another thread; wait for it, or plan a clone()")
     for k, o in enumerate(net.operators):
         if o.type == PYTHON:

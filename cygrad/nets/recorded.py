@@ -11,6 +11,7 @@ from cygrad.core.graph.symbol import described_leaf, described_node, operands_of
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nets.capture import read
 from cygrad.nets.definition import Blob, Operator, check_name
+from cygrad.nets.state import state_of
 from cygrad.ops.calls import arguments_of, operand_names
 from cygrad.ops.calls import operands as operands_of_row
 
@@ -39,7 +40,7 @@ class GraphVisit:
     """The visit of a graph."""
 
     def __init__(self, net: Any, names: Mapping[str, Tensor] | None):
-        self.net, self.training = net, False
+        self.net, self.state, self.training = net, state_of(net), False
         self.blobs: dict[Place, str] = {}           # the blobs of outputs of nodes that were visited
         self.values: dict[Key, str] = {}            # the blobs of saved values, by address
         self.wanted: dict[Place, str] = {}          # the names that the caller wants, for variables and results,
@@ -94,20 +95,18 @@ class GraphVisit:
             wanted = self.wanted.get((id(node), nr))
             made.append(wanted or self.fresh(type, {*made}))
             self.blobs[id(node), nr] = made[-1]
-        self.net.add_operator(Operator(type, inputs, made, arguments))
-        self.net._given -= {name for name in made if name not in self.taken}
+        self.state.append(Operator(type, inputs, made, arguments), self.taken.intersection(made))
 
     def fresh(self, stem: str, taken: set[str]) -> Blob:
         """A name for a blob for which the caller has none."""
-        net: Any = self.net
-        return Blob(net._fresh(stem, self.taken | taken))
+        return self.state.fresh(stem, self.taken | taken)
 
     # ---- operands
 
     def operand(self, type: str, which: str, kind: str, value: Any, nr: int = 0) -> str:
         """The blob of an operand, as operands_of() describes it."""
         if kind == "node": return self.blob(value, nr)
-        if kind == "number": return str(self.net._constant_for(value))
+        if kind == "number": return self.state.constant_for(value)
         if kind == "value": return self.value(value)
         raise RuntimeError(f"Net.from_graph: operand {which} of {type} {WHY[kind]}; use "
                            f"Net.capture(f, *examples), or make it a variable, if it is floating, before the recording")
@@ -117,21 +116,14 @@ class GraphVisit:
         place = id(node), nr
         if place not in self.blobs:
             shape, dtype = described_leaf(node)
-            self.blobs[place] = self.add_input(self.wanted.get(place) or self.fresh("parameter", set()), shape, dtype)
+            name = self.wanted.get(place) or self.fresh("parameter", set())
+            self.blobs[place] = self.state.add_argument(Blob(name), shape, dtype.name)
         return self.blobs[place]
 
     def value(self, x: Tensor) -> str:
         """The blob of a saved value: an input if the caller has a name for it, else a constant."""
         key = read(x).elements                      # (whether it is detached does not matter)
         if key not in self.values:
-            if key in self.data: self.values[key] = self.add_input(self.data[key], x.shape, x.dtype)
-            else: self.values[key] = self.net.add_constant(x, self.fresh("constant", set()))
+            if key in self.data: self.values[key] = self.state.add_argument(Blob(self.data[key]), x.shape, x.dtype.name)
+            else: self.values[key] = self.state.add_constant(x, self.fresh("constant", set()))
         return self.values[key]
-
-    def add_input(self, name: str, shape: tuple[int, ...], dtype: Any) -> str:
-        self.net._known.add(name)
-        self.net._arguments += Blob(name),
-        self.net.shapes[name] = tuple(shape), dtype.name
-        return name
-
-

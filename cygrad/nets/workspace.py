@@ -16,13 +16,13 @@ from cygrad.core.interop.numpy import asarray, tensor
 from cygrad.core.sizes import read_size
 from cygrad.core.store.buffer import stats
 from cygrad.memory.budgets import budget
-from cygrad.nets.blobs import Names
-from cygrad.nets.definition import PYTHON, Operator, check_name, check_names
+from cygrad.nets.definition import PYTHON, Names, Operator, check_name, check_names
 from cygrad.nets.hooks import Hook, Hooks
 from cygrad.nets.immediate import Immediate, mode
 from cygrad.nets.lowering import Run, progress
 from cygrad.nets.net import Net
 from cygrad.nets.plan import CAPTURE, eager_only, prepared
+from cygrad.nets.state import state_of
 from cygrad.nets.turns import Lock, LockUse
 
 Values = dict[str, Tensor]
@@ -114,9 +114,10 @@ class Workspace:
         self._begun: dict[int, ForwardRun] = {}          # the forward parts, by the ids of their nets
         self._turn: Lock = {}
 
-    def _used(self, who: str, net: Net | None = None) -> LockUse:
-        """The scope in which this workspace, and a net that it runs, are in use by this thread."""
-        turn = LockUse(self._turn) if net is None else LockUse(self._turn, net._turn)
+    def _used(self, who: str, net: Net | None = None, lock: Lock | None = None) -> LockUse:
+        """The scope in which this workspace, and a net that it runs, whose lock is given too, are in use by this
+        thread."""
+        turn = LockUse(self._turn) if lock is None else LockUse(self._turn, lock)
         for lock, other in turn.others:
             if lock is not self._turn and other.thread == turn.thread: continue     # (this thread runs it elsewhere)
             turn.__exit__()
@@ -206,18 +207,18 @@ class Workspace:
         blobs. Such a run is one of eager code, without a plan, and has the same bits. Contributions to a gradient that
         are not kept are added to their sum as they are computed, so the dict has the sum."""
         if not isinstance(net, Net): raise TypeError(f"Workspace.run takes a Net, got {described(net)}")
-        with self._used("run", net):
-            key: Any = id(net)
-            names = NONE
+        state, names = state_of(net), NONE
+        key: Any = id(net)
+        with self._used("run", net, state.lock):
             if keep is not NONE:
                 names = check_names(keep, "Workspace.run", "keep")
-                for name in names: net._need(name, "Workspace.run")
+                for name in names: state.need(name, "Workspace.run")
                 key = id(net), names
             if before is not None or after is not None:
                 self._run_watched(net, before, after, net.kept.union(names))
                 return
             ready = self._ready.get(key)
-            if ready is not None and self._is_ready(ready, net, key):
+            if ready is not None and self._is_ready(ready, net, state.edits, key):
                 self._run(net, ready.program, ready.values, ready.program.again)
                 for old, new in ready.rewritten: old.copy_(new)
                 return
@@ -230,7 +231,7 @@ class Workspace:
         Memory that backward() reads is not used for anything else, so run() takes less. Gradients of an earlier run
         have no values afterwards. Raises as run(), and RuntimeError for a net that has no plan."""
         if not isinstance(net, Net): raise TypeError(f"Workspace.forward takes a Net, got {described(net)}")
-        with self._used("forward", net):
+        with self._used("forward", net, state_of(net).lock):
             end = next((k for k, o in enumerate(net.operators) if o.is_gradient), len(net.operators))
             blobs = self._inputs(net, "forward")
             made = written(net.operators[:end]) - {*net.bindings} - {*blobs}
@@ -253,7 +254,7 @@ class Workspace:
         values afterwards; the workspace keeps their memory for the next forward(). Raises RuntimeError if forward() did
         not come first, if its values were cleared, or if a blob or a variable was written since."""
         if not isinstance(net, Net): raise TypeError(f"Workspace.backward takes a Net, got {described(net)}")
-        with self._used("backward", net):
+        with self._used("backward", net, state_of(net).lock):
             begun = self._begun.get(id(net))
             if begun is None or begun.net() is not net or begun.edits != net.edits:
                 raise RuntimeError(f"Workspace.backward: the values that it reads do not exist: call forward() of net "
@@ -292,9 +293,9 @@ class Workspace:
         self._set_results(found, values, None, written(net.operators))
         self._ready.pop(id(net), None)
 
-    def _is_ready(self, ready: Ready, net: Net, key: Any) -> bool:
+    def _is_ready(self, ready: Ready, net: Net, edits: int, key: Any) -> bool:
         """Whether nothing has changed since the program of a net ran on these blobs."""
-        if ready.net() is not net or ready.edits != net._edits or ready.program.difference(): return False
+        if ready.net() is not net or ready.edits != edits or ready.program.difference(): return False
         if not self._fits(ready.program): return False
         if ready.changes == self._changes: return True
         for name, x in ready.blobs:
@@ -359,8 +360,9 @@ class Workspace:
 
     def _inputs(self, net: Net, who: str) -> Values:
         """The values of the inputs of a net."""
+        variables = state_of(net).variables
         for name, x in net.bindings.items():
-            if x.requires_grad != (name in net._variables):
+            if x.requires_grad != (name in variables):
                 now, before = ("a variable", "none") if x.requires_grad else ("no variable", "one")
                 raise RuntimeError(f"Workspace.{who}: {described(str(name))}, a tensor outside of net {cut(net.name)}, "
                                    f"is {now} and was {before} at the capture; change it back, or capture again")

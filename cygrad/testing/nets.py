@@ -164,12 +164,15 @@ class Checked:
 
     def copied(self) -> Any:
         """A clone in float64, whose bindings are inputs."""
-        net: Any = self.net.clone()
-        net._bindings = {}
-        net._edits += 1
+        from cygrad.nets.state import state_of
+
+        net = self.net.clone()
+        state = state_of(net)
+        state.bindings = {}
+        state.edits += 1
         for name, value in net.constants.items():
             if isinstance(value, Tensor) and value.dtype.kind == "f":
-                net._constants[name] = tensor(value, dtype="float64")
+                state.constants[name] = tensor(value, dtype="float64")
         return net
 
     def run(self, net: "Net") -> None:
@@ -184,9 +187,11 @@ class Checked:
 
     def choose(self, outputs: Any, head: Any, random: np.random.Generator) -> None:
         """Set the outputs, their heads and the gradients, and compute the gradients."""
+        from cygrad.nets.state import state_of
+
         self.backward = self.copied()
         net: Any = self.net
-        made, heads = net._gradients, arrays(head or {}, f"{self.who}, head")
+        made, heads = state_of(net).gradients, arrays(head or {}, f"{self.who}, head")
         if made is None: names = listed(net.outputs if outputs is None else outputs, net, self.who, "outputs")
         else:
             if outputs is not None or heads:
@@ -210,9 +215,8 @@ class Checked:
                 if h.shape != values[name].shape:
                     raise ValueError(f"{self.who}: the head of {described(name)} must have its shape, "
                                      f"{values[name].shape}, got {h.shape}")
-            named = {name: self.backward._fresh(f"{name}_head") for name in self.heads}
+            named = {name: state_of(self.backward).take_fresh(f"{name}_head") for name in self.heads}
             self.given |= {str(named[name]): h for name, h in self.heads.items()}
-            for h in named.values(): self.backward._known.add(h)
             made = self.backward.add_gradient_operators({str(n): str(h) for n, h in named.items()})
         self.forward.outputs, self.made = [*self.heads], made
         self.check_values(values)
@@ -340,6 +344,7 @@ def run_net(net: Any, given: Values, names: list[str], wanted: list[str], seed: 
             restore: Callable[[], None]) -> list[Any]:
     """The outputs of a net, then the gradients of `wanted`."""
     from cygrad.nets import Workspace
+    from cygrad.nets.state import state_of
 
     who, workspace = "compare_nets", Workspace()
     clone: Any = net.clone()
@@ -352,15 +357,14 @@ def run_net(net: Any, given: Values, names: list[str], wanted: list[str], seed: 
     workspace.run(clone)
     found = [*values_of(workspace, names).values()]
     if not wanted: return found
-    if net._gradients is not None:
+    if state_of(net).gradients is not None:
         raise ValueError(f"{who}: net {cut(net.name)} has gradient operators; list their blobs in outputs, and leave "
                          f"out gradients_of")
     random = np.random.default_rng(seed)
     heads: dict[str, str | None] = {}
     for name, y in zip(names, found, strict=True):
         if y.dtype.kind != "f": continue
-        head = clone._fresh(f"{name}_head")
-        clone._known.add(head)
+        head = state_of(clone).take_fresh(f"{name}_head")
         workspace.feed(head, weights(y.shape, random).astype(y.dtype))
         heads[name] = str(head)
     made = clone.add_gradient_operators(heads)
