@@ -32,13 +32,12 @@ class Edits(Blobs):
             k = s.operators.index(operator)
         rest = s.operators[:k] + s.operators[k + 1:]
         s.refuse_breaking(rest, who)
-        known = {name for o in rest for name in (*o.inputs, *o.outputs) if name is not None} | {*s.constants}
+        known = s.names_with(rest)
         for name in s.assigned or ():
             if name not in known:
                 raise ValueError(f"{who}: the output {described(str(name))} would no longer exist; insert another "
                                  f"operator that writes it first, or assign net.outputs")
-        s.operators, s.known = rest, known
-        s.edits += 1
+        s.replace(rest)
 
     def unlink(self, blob: str) -> Blob:
         """Make a blob an input, and remove the operators that nothing else needs. (nnabla: get_unlinked_variable.)

@@ -148,6 +148,7 @@ class NetState:
         self.known, self.given, self.variables = ({*renamed(s)} for s in (self.known, self.given, self.variables))
         if self.shared is not None: self.shared = frozenset(renamed(self.shared))
         if self.assigned is not None: self.assigned = renamed(self.assigned)
+        self.arguments = renamed(self.arguments)
         self.bindings = {names.get(name, name): x for name, x in self.bindings.items()}
         self.constants = {names.get(name, name): value for name, value in self.constants.items()}
         self.numbers = {text: names.get(name, name) for text, name in self.numbers.items()}

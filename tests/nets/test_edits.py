@@ -1,4 +1,4 @@
-"""Changes of a net: unlink and rewire. (rename and remove_operator are in test_net.py.)"""
+"""Changes of a net: unlink and rewire. (rename and remove_operator are in test_net.py, too.)"""
 
 import numpy as np
 import pytest
@@ -75,6 +75,16 @@ def test_a_captured_net_is_unlinked_and_rewired():
     np.testing.assert_array_equal(found, np.exp(X) + X)
     net.rewire(hidden, on="x")
     np.testing.assert_array_equal(result(net, net.outputs[0], x=2 * X, z=X), np.exp(2 * X) + X)
+
+
+def test_arguments_of_a_captured_net_follow_changes():
+    net = Net.capture(lambda x, t: (cg.exp(x), t * 2.0), X, X)
+    net.rename("x", "z")
+    assert net.inputs == ("z", "t") and "x" not in net
+    net.outputs = net.outputs[1:]
+    net.remove_operator(net.operators[0])           # (an argument stays an input, also if nothing reads it)
+    assert net.inputs == ("z", "t") and "z" in net
+    np.testing.assert_array_equal(result(net, net.outputs[0], z=X, t=X), X * 2)
 
 
 def test_gradients_come_after_the_changes():
