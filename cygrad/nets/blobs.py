@@ -7,7 +7,7 @@ from typing import Any
 from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nets.definition import Blob, Names, Operator, check_names
-from cygrad.nets.gradients import Pass
+from cygrad.nets.passes import Pass
 from cygrad.nets.state import StateHolder
 
 class Blobs(StateHolder):

@@ -5,6 +5,7 @@ they read and wrote (core/graph/calls.pyx). Here each array gets the name of a b
 bindings: the net uses their memory. Those that the function made from values become constants."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any, NamedTuple, NoReturn
@@ -20,7 +21,8 @@ from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nets.built_in import DEFAULT
 from cygrad.nets.definition import Operator
-from cygrad.nets.gradients import CAPTURE, COPY, ROW_OF, STOP, Pass, backward_pass
+from cygrad.nets.gradients import CAPTURE, COPY, ROW_OF, STOP, backward_pass
+from cygrad.nets.passes import Pass
 from cygrad.nets.state import NetState, state_of
 from cygrad.nets.versions import DROPOUT
 from cygrad.ops.calls import arguments_of
@@ -122,6 +124,7 @@ class Reader:
             if not isinstance(x, Tensor):
                 raise TypeError(f"Net.capture: names[{name!r}] must be a tensor, got {described(x)}")
             self.wanted[address(x)] = name
+        self.sizes: dict[str, tuple[int, int]] = {}     # of parts of tensors, as ReverseVisit.runs_early() takes them
         self.training = False
 
     def take_inputs(self, f: Any, items: list[Item]) -> None:
@@ -254,6 +257,7 @@ class Reader:
             return
         outputs = outputs[:len(op.outputs.split())]
         names = self.emit(type, reads, len(outputs), arguments, within)
+        if op.shows_part: self.sizes[names[0]] = math.prod(Item(*outputs[0]).shape), math.prod(Item(*inputs[0]).shape)
         if self.records and tracked and not recorded and op.differentiable:
             names = tuple(self.emit(STOP, (name,), 1)[0] for name in names)
         for y, name in zip(outputs, names, strict=True): self.set_name(Item(*y), name)
@@ -311,7 +315,8 @@ class Reader:
             named[name] = None if head is None else self.name(head)
         frozen = {*net.arguments, *(n for n, x in net.bindings.items() if not x.requires_grad)}
         targets = [self.name(x) for x in wanted] if wanted is not None else []
-        p = backward_pass(net.operators, named, 0, net.constants, set(net.known), CAPTURE, frozen - {*targets})
+        p = backward_pass(net.operators, named, 0, net.constants, set(net.known), CAPTURE, frozen - {*targets},
+                          self.sizes)
         if not p.operators:
             raise RuntimeError("capture: a backward pass whose heads are variables cannot be captured; compute the "
                                "heads from the variables")

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cygrad.core.errors import cut, described
@@ -14,7 +15,8 @@ from cygrad.core.paths import file_path
 from cygrad.nets.definition import (
     MAX_DEPTH, PYTHON, Blob, Operator, check_integer, check_name, function_name, shown_name,
 )
-from cygrad.nets.gradients import Pass, backward_pass, find, gradient_names
+from cygrad.nets.gradients import backward_pass, early_parts
+from cygrad.nets.passes import Pass, find, gradient_names
 from cygrad.nets.state import state_of
 from cygrad.io import safetensors, saving
 from cygrad.io.entries import NAMES as DTYPE_NAMES
@@ -335,10 +337,14 @@ class FileReader:
                         f"{described(skip)}")
         before = self.operators[:first]
         frozen = self.names(found, "frozen")
-        try: made = backward_pass(before, ys, skip, self.constants, {*self.constants}, "Net.load", frozen or ())
-        except (TypeError, ValueError, RuntimeError) as e: self.refuse(f"its operators have no gradient: {e}")
-        n = len(made.operators)
-        if tuple(self.operators[first:first + n]) != made.operators: return
+        added = [*takewhile(lambda o: o.is_gradient, self.operators[first:])]
+        for early in (None, early_parts(before, added), ()):    # (a capture knows sizes; version 0.1 had no such order)
+            try: made = backward_pass(before, ys, skip, self.constants, {*self.constants}, "Net.load", frozen or (),
+                                      early=early)
+            except (TypeError, ValueError, RuntimeError) as e: self.refuse(f"its operators have no gradient: {e}")
+            n = len(made.operators)
+            if tuple(self.operators[first:first + n]) == made.operators: break
+        else: return
         replaced = {id(old): new for old, new in zip(self.operators[first:first + n], made.operators, strict=True)}
         self.operators[first:first + n] = made.operators
         for i in range(first + n, len(self.operators)):

@@ -5,13 +5,14 @@ that of the operator followed by "_gradient", it reads the gradients of the outp
 writes the gradients of the inputs. Contributions of several readers are added. Nothing is computed here: lowering.py
 runs gradient operators with the operators' own gradients, those of eager code."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from cygrad.core.errors import cut, described
 from cygrad.nets.definition import (
     DENSE, NEGATE, PYTHON, STOP, ZERO, Blob, GradientSlice, Operator, check_name, check_type,
 )
+from cygrad.nets.passes import Pass, Registered, names_of
 from cygrad.nets.versions import DROPOUT, BlobPlace, Version, Versions, View
 from cygrad.ops.calls import kept, operand_names, operands
 from cygrad.ops.elementwise import add
@@ -32,40 +33,10 @@ BUILT_IN = {STOP, ZERO, NEGATE, DENSE, ADD_ROWS, DROPOUT, *MADE}    # types that
 
 ROW_OF = {NEGATE: scale_gradient.__name__, DENSE: scale_gradient.__name__, DROPOUT: dropout_with.__name__}
 
-Registered = Callable[[Operator, list[str | None]], tuple[Sequence[Operator], Sequence[Any]]]
-
+EARLY_SHARE = 64            # as in core/backward/engine.pyx
 CAPTURE = "capture"         # who asks for the pass of a captured function
 
 registered: dict[str, Registered] = {}
-
-
-class Pass(NamedTuple):
-    """A backward pass. `operators` are those that it adds, `gradients` the gradient of each blob by name. The rest is
-    for lowering.py: the operators that were differentiated, the heads as pairs of a version and the name of its
-    gradient (None: ones), the version whose whole gradient each of the names is, and by their positions in `forward`
-    the registered gradients that were used."""
-
-    operators: tuple[Operator, ...]
-    gradients: dict[str, Blob | GradientSlice]
-    forward: tuple[Operator, ...]
-    heads: tuple[tuple[Version, str | None], ...]
-    whole: dict[str, Version]
-    kind: str = "grad"          # "backward": the gradients go to the .grad of the variables that blobs stand for
-    retain_graph: bool = False
-    create_graph: bool = False
-    inputs: tuple[str, ...] = ()        # only these blobs are differentiated for; none: all
-    custom: dict[int, Registered] = {}      # (never written to)
-    frozen: frozenset[str] = frozenset()    # blobs without a gradient, as the argument of backward_pass()
-
-
-def find(operators: Sequence[Operator], p: Pass) -> int | None:
-    """Where the operators of a pass begin, if neither they nor those that they differentiate were edited."""
-    n, m = len(p.operators), len(p.forward)
-    for k in range(len(operators) - n + 1) if n else ():
-        if not all(a is b for a, b in zip(operators[k:k + n], p.operators, strict=True)): continue
-        for i in range(k - m + 1):
-            if all(a is b for a, b in zip(operators[i:i + m], p.forward, strict=True)): return k
-    return None
 
 
 def register_gradient(type: str) -> Callable[[Registered], Registered]:
@@ -111,10 +82,11 @@ class GradientRegistry:
 
 
 def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constants: Collection[str] | None = None,
-                  taken: set[str] | None = None, who: str = "get_backward_pass",
-                  frozen: Collection[str] = ()) -> Pass:
+                  taken: set[str] | None = None, who: str = "get_backward_pass", frozen: Collection[str] = (),
+                  sizes: Mapping[str, tuple[int, int]] | None = None, early: Collection[int] | None = None) -> Pass:
     """The backward pass of operators[skip:]. `constants` have no gradient, `taken` are names that it must not use, and
-    no gradient is wanted for the blobs `frozen`."""
+    no gradient is wanted for the blobs `frozen`. `sizes` and `early` are for ReverseVisit.runs_early(); with
+    an empty tuple, all is in reverse order."""
     heads = check_heads(ys, who)
     if not isinstance(operators, (list, tuple)) or not all(isinstance(o, Operator) for o in operators):
         raise TypeError(f"{who}: the operators must be a list of Operator, got {described(operators)}")
@@ -122,6 +94,8 @@ def backward_pass(operators: Sequence[Operator], ys: Any, skip: int = 0, constan
         raise TypeError(f"{who}: skip must be an int, got {described(skip)}")
     if skip < 0: raise ValueError(f"{who}: skip must be at least 0, got {skip}")
     walk = ReverseVisit(tuple(operators), skip, {*(constants or ())}, who, taken or set(), frozenset(frozen))
+    walk.sizes, walk.early = sizes or {}, early
+    if early == (): walk.renewed.clear()
     for y, head in heads.items():
         if y not in walk.known:
             raise ValueError(f"{who}: there is no blob {described(str(y))}; the blobs are "
@@ -142,33 +116,6 @@ def completed_pass(operators: Sequence[Operator]) -> Pass | None:
     if made.operators != same or any(a.of is not b.of and a.of not in made.operators
                                      for a, b in zip(made.operators, same, strict=True)): return None
     return made._replace(operators=same)
-
-
-def names_of(g: Any) -> tuple[str, ...]:
-    """The name of a gradient, or the two of a row-sparse one."""
-    return (*g,) if isinstance(g, GradientSlice) else (g,)
-
-
-def gradient_names(gradients: Mapping[str, Any]) -> set[str]:
-    """The names of all gradients, also those of a GradientSlice."""
-    return {n for g in gradients.values() for n in names_of(g)}
-
-
-def renamed_gradients(gradients: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
-    """The gradient of each blob, with other names for some blobs."""
-    return {names.get(y, y): GradientSlice(*(names.get(n, n) for n in g)) if isinstance(g, GradientSlice)
-            else names.get(g, g) for y, g in gradients.items()}
-
-
-def renamed_pass(p: Pass, made: Mapping[int, Operator], names: Mapping[str, Any]) -> Pass:
-    """A pass with other names for some blobs; `made` are its new operators by the ids of the old ones."""
-    return p._replace(
-        operators=tuple(made.get(id(o), o) for o in p.operators), gradients=renamed_gradients(p.gradients, names),
-        forward=tuple(made.get(id(o), o) for o in p.forward), inputs=tuple(names.get(n, n) for n in p.inputs),
-        heads=tuple(((names.get(y, y), version), head if head is None else names.get(head, head))
-                    for (y, version), head in p.heads),
-        whole={names.get(n, n): (names.get(y, y), version) for n, (y, version) in p.whole.items()},
-        frozen=frozenset(names.get(n, n) for n in p.frozen))
 
 
 def check_heads(ys: Any, who: str) -> dict[Blob, Blob | None]:
@@ -206,6 +153,14 @@ class ReverseVisit:
         self.count: dict[Version, int] = {}             # how many there will be
         self.whole: dict[str, Version] = {}
         self.custom: dict[int, Registered] = {}
+        self.sizes: Mapping[str, tuple[int, int]] = {}
+        self.early: Collection[int] | None = None
+        self.renewed = self.find_renewed()
+        self.waiting: dict[tuple[Version, ...], int] = {}       # elements of the parts of a whole with a gradient
+        self.next: list[int] = []                       # the operators that runs_early() has found
+        self.part_of = {self.versions.written[k][0]: k for k in range(self.skip, len(operators))
+                        if is_part(operators[k])}
+        self.wholes = {v: written for written in self.versions.written for v in written} if self.part_of else {}
 
     def run(self, heads: dict[Blob, Blob | None]) -> Pass:
         begun: list[tuple[Version, str | None]] = []
@@ -217,14 +172,64 @@ class ReverseVisit:
             if head is None:
                 head = self.fresh(f"{y}_autogen_grad")
                 self.emit(Operator(ONES, (y,), (head,), is_gradient=True))
-            self.parts.setdefault(version, []).append(head)
-        for k in range(len(self.operators) - 1, self.skip - 1, -1):
+            self.add(version, head)
+        for k in self.order():
             if self.reaches_views(k): outputs = [self.gradient_through(k)]
             else: outputs = [self.gradient_of(v, found) for v in self.versions.written[k]]
             if self.is_reached(k): self.differentiate(k, outputs)
         for version in sorted(self.parts, key=lambda v: -v[1]): self.gradient_of(version, found)
         return Pass(tuple(self.added), found, self.operators[self.skip:], tuple(begun), self.whole,
                     custom=self.custom)
+
+    # ---- the order of the visit
+
+    def order(self) -> Iterator[int]:
+        """The operators in reverse, but for those that runs_early() has found: they are next."""
+        early: set[int] = set()
+        for k in range(len(self.operators), self.skip - 1, -1):
+            if k not in early and k < len(self.operators): yield k
+            for by, at, version in ((-1, None, None), *reversed(self.renewed.get(k, ()))):
+                if version in self.parts and self.reaches_views(by):
+                    self.add(self.versions.writes[by].after, self.through_views(by, at, self.sum_of(version)))
+                while self.next:
+                    now = max(self.next)
+                    self.next.remove(now)
+                    early.add(now)
+                    yield now
+
+    def find_renewed(self) -> dict[int, list[tuple[int, Any, Any]]]:
+        """The views whose memory an operator writes in place, by the operator that uses them first thereafter: the
+        positions of the writes, the places and the versions. Eager code makes a new view of the memory then
+        (core/graph/views.pyx), which adds all of its gradient there at once. Those that none uses can be heads."""
+        stale: dict[Version | None, tuple[int, BlobPlace]] = {}
+        found: dict[int, list[tuple[int, Any, Any]]] = {}
+        for k in range(self.skip, len(self.operators) if self.versions.writes else 0):
+            if stale and self.targets(k) and not self.is_stopped(k):
+                found[k] = [(*stale.pop(v), v) for v in dict.fromkeys(self.read[k]) if v in stale]
+            if k in self.versions.writes:
+                write = self.versions.writes[k]
+                stale |= {v: (k, at) for v, at in write.versions if v != write.after and not at.detached}
+        found[len(self.operators)] = [(*at, v) for v, at in stale.items()]
+        return found
+
+    def is_stopped(self, k: int) -> bool:
+        """Whether the result of operator k has no gradient, as one that is captured where nothing is recorded."""
+        after = self.operators[k + 1:k + 2]
+        return bool(after and after[0].type == STOP and after[0].inputs == self.operators[k].outputs[:1])
+
+    def runs_early(self, k: int) -> bool:
+        """Whether the gradient of the part of a blob is computed next instead of in reverse order, as in eager code:
+        BackwardPass.runs_early() in core/backward/engine.pyx. Contributions are added in the order in which they are
+        computed. `early` are the operators for which this is known. Else `sizes` has those of a part and of its whole,
+        by the name of the part, if they are known."""
+        if self.early is not None: return k in self.early
+        version = self.read[k][0]
+        assert version is not None
+        whole = self.wholes.get(version, (version,))
+        if any(self.parts.get(v) for v in whole): return True
+        part, size = self.sizes.get(self.operators[k].outputs[0], (0, 0))
+        self.waiting[whole] = self.waiting.get(whole, 0) + part
+        return 0 < part <= size // EARLY_SHARE <= self.waiting[whole]
 
     def fresh(self, name: str) -> Blob:
         """A name that is not taken yet, by default `name`."""
@@ -408,7 +413,11 @@ class ReverseVisit:
         return self.fresh(name)
 
     def add(self, version: Any, gradient: Any) -> None:
-        self.parts.setdefault(version, []).append(gradient)
+        parts = self.parts.setdefault(version, [])
+        parts.append(gradient)
+        k = self.part_of.get(version)
+        if k is not None and len(parts) == self.count.get(version) and self.targets(k) and self.runs_early(k):
+            self.next.append(k)
 
     def use_registered(self, k: int, outputs: list[Any], who: str) -> None:
         """Emit the operators of a registered gradient."""
@@ -445,6 +454,22 @@ class ReverseVisit:
                                        f"operator: no operator of the gradient writes it")
             names = tuple(renamed.get(n, Blob(n)) for n in names)
             self.add(version, GradientSlice(*names) if isinstance(g, tuple) else names[0])
+
+
+def is_part(operator: Operator) -> bool:
+    """Whether an operator takes a part of a blob, which is a view of it."""
+    return operator.type in ROWS and len(operator.outputs) == 1 and bool(ROWS[operator.type].operator.shows_part)
+
+
+def early_parts(operators: Sequence[Operator], added: Sequence[Operator]) -> set[int]:
+    """The parts of blobs whose gradient operators in `added`, those of a pass of `operators`, are not in reverse order.
+    """
+    at = {id(o): k for k, o in enumerate(operators)}
+    found, latest = set(), -1
+    for k in dict.fromkeys(at[id(o.of)] for o in reversed(added) if id(o.of) in at):
+        if k < latest and is_part(operators[k]): found.add(k)
+        latest = max(latest, k)
+    return found
 
 
 def kept_graphs(operator: Operator) -> list[tuple[int, int]]:

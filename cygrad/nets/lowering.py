@@ -19,9 +19,10 @@ from cygrad.core.graph.symbol import place
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros
 from cygrad.nets.definition import ZERO, Operator
-from cygrad.nets.gradients import CONCAT, Pass, hidden_inputs, kept_names, names_of, results_of
+from cygrad.nets.gradients import CONCAT, hidden_inputs, kept_names, results_of
 from cygrad.nets.hooks import Hooks
 from cygrad.nets.operators import Operators, Place, Record
+from cygrad.nets.passes import Pass, names_of
 from cygrad.nets.sums import Additions, Names, is_addition
 from cygrad.nets.versions import Version, Versions, is_view
 

@@ -14,9 +14,10 @@ from cygrad.nets.capture import capture
 from cygrad.nets.definition import PYTHON, Blob, GradientSlice, Names, Operator, check_names
 from cygrad.nets.edits import Edits
 from cygrad.nets.files import load, save
-from cygrad.nets.gradients import BUILT_IN, DEDUPLICATE, backward_pass, names_of
+from cygrad.nets.gradients import BUILT_IN, DEDUPLICATE, backward_pass
 from cygrad.nets.head import Head, head
 from cygrad.nets.immediate import is_immediate, run_added
+from cygrad.nets.passes import names_of
 from cygrad.nets.plan import Plan, inferred, planned
 from cygrad.nets.recorded import from_graph
 from cygrad.nets.state import state_of

@@ -14,8 +14,9 @@ from cygrad.nets.checks import check_operator
 from cygrad.nets.definition import (
     PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names, check_type,
 )
-from cygrad.nets.gradients import Pass, completed_pass, find, gradient_names, renamed_gradients, renamed_pass
+from cygrad.nets.gradients import completed_pass
 from cygrad.nets.immediate import run_added
+from cygrad.nets.passes import Pass, find, gradient_names, renamed_gradients, renamed_pass
 from cygrad.nets.turns import Lock
 
 Numbers = dict[str, tuple[Blob, Any]]       # the text of a number: the name of its constant, and the number
