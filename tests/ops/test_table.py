@@ -439,9 +439,9 @@ def test_program(row, args, kwargs, dtype):
             Program(lambda: row.tested(*xs, **kwargs))
         return
     program = Program(lambda: row.tested(*xs, **kwargs))
-    row.tested(*xs, **kwargs)                       # (then the pool has the memory that eager code takes)
     arrays = [x.numpy() for x, a in zip(xs, args, strict=True) if is_floating(a)]
     scratch = program.run().numpy()
+    row.tested(*xs, **kwargs)                       # (then the pool has what eager code takes beside the program)
     own = not any(np.shares_memory(scratch, a) for a in arrays)
     system = cg.memory.stats()["system_allocations"]
     for turn in range(2):
