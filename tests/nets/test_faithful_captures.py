@@ -466,3 +466,27 @@ def test_dropout_is_as_it_was_captured():
     workspace.feed("x", np.ones(100, "f4"))
     workspace.run(net)
     for name in net.outputs: assert 0 in workspace.fetch(name).tolist()
+
+
+@pytest.mark.parametrize("before", range(3))
+@pytest.mark.parametrize("call", [lambda f, x: f(x), cg.checkpoint], ids=["plain", "checkpoint"])
+def test_an_error_names_the_versions_of_eager_code(call, before):
+    """Of memory from outside that was written before a node saved it, and since."""
+    def message(run):
+        w = cg.tensor(np.eye(3, dtype="f4")).attach_grad()
+
+        def f(x):
+            for _ in range(before):
+                with cg.pause(): w.copy_(x)
+            with cg.record(): y = call(lambda x: cg.exp(x @ w @ w), x).sum()
+            with cg.pause(): w.copy_(x)
+            y.backward()
+
+        with pytest.raises(cg.InplaceError) as error: run(f)
+        text = str(error.value)
+        del error                                   # (its traceback holds the frames)
+        return text
+
+    ours = message(lambda f: Net.capture(f, np.ones((3, 3), "f4")))
+    assert f" at version {before}, but " in ours and f" is at version {before + 1};" in ours
+    assert ours == message(lambda f: f(cg.ones((3, 3))))

@@ -7,7 +7,7 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.graph.provenance cimport raise_rewritten_at
 from cygrad.core.graph.slots cimport save_object
 from cygrad.core.graph.tensor cimport PACKS
-from cygrad.core.graph.trace cimport was_rewritten
+from cygrad.core.graph.trace cimport version_saved, was_rewritten
 
 
 # ---- weak references to buffers ----------------------------------------------------------------------------------
@@ -55,7 +55,9 @@ cdef class Packed:
     cdef int check(self, Node node, const Slot* s) except -1:
         """Raise InplaceError if the memory was written after slot `s` of `node` saved it."""
         cdef Buffer* b = self.watch.buffer
-        if b != NULL: return raise_rewritten_at(node, s.layout, s.version, b, 0) if was_rewritten(node, s, b) else 0
+        if b != NULL:
+            if not was_rewritten(node, s, b): return 0
+            return raise_rewritten_at(node, s.layout, version_saved(node, s, b), b, 0)
         if self.watch.version == s.version: return 0
         return raise_rewritten_at(node, s.layout, s.version, NULL, self.watch.version)
 

@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t
 from cygrad.core.graph.extras cimport extras_of, give_extras
 from cygrad.core.graph.slots cimport Slot, buffer_in
 from cygrad.core.graph.tensor cimport EXTRAS, Node
-from cygrad.core.graph.trace cimport traces, version_of, was_rewritten
+from cygrad.core.graph.trace cimport traces, version_of, version_saved, was_rewritten
 from cygrad.core.source cimport where
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport VIRTUAL, Buffer, refuse_virtual
@@ -44,7 +44,7 @@ cdef int check_slot(Node node, const Slot* s) except -1:
     """Raise InplaceError if the buffer of a slot was written after it was saved."""
     cdef Buffer* b = buffer_in(s)
     if b == NULL or not was_rewritten(node, s, b): return 0
-    return raise_rewritten_at(node, s.layout, s.version, b, 0)
+    return raise_rewritten_at(node, s.layout, version_saved(node, s, b), b, 0)
 
 
 cdef int raise_rewritten_at(Node node, const Layout* l, uint32_t kept, const Buffer* b, uint32_t last) except -1:

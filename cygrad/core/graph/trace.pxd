@@ -50,8 +50,7 @@ cdef class Written:
     """Memory from outside that a trace writes to."""
     cdef Tensor tensor      # on all of it
     cdef uint32_t version   # before the first of them
-    cdef uint32_t writes    # their number
-    cdef uint64_t last      # the place of the last of them in the order of Node.seq
+    cdef list at            # their places in the order of Node.seq
 
 
 cdef class Trace:
@@ -120,6 +119,7 @@ cdef Leaf seen_leaf(Leaf leaf)
 cdef bint is_frozen(Tensor x) except -1
 cdef uint32_t version_of(const Buffer* b)
 cdef uint32_t writes_of(const Buffer* b)
+cdef uint32_t version_saved(Node node, const Slot* s, const Buffer* b)
 
 
 cdef bint has_values(const Array* a) noexcept nogil

@@ -15,6 +15,7 @@ from cygrad.core.store.buffer cimport (
 from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.kernels.array cimport UINT8, itemsize
 
+from bisect import bisect_left
 from weakref import ref
 
 cdef extern from "Python.h":
@@ -220,7 +221,7 @@ cdef class Trace:
         found = self.written.get(<size_t>b)
         if found is not None: return found
         w = Written.__new__(Written)
-        w.tensor, w.version = on_buffer(b, lay.SCALAR, 0), b.version
+        w.tensor, w.version, w.at = on_buffer(b, lay.SCALAR, 0), b.version, []
         self.written[<size_t>b] = w
         return w
 
@@ -232,7 +233,7 @@ cdef class Trace:
         found = self.written.get(<size_t>b)
         if found is None: return node.seq < self.first and s.version != b.version
         w = found
-        return w.last > node.seq or (node.seq < self.first and s.version != w.version)
+        return bool(w.at and w.at[-1] > node.seq) or (node.seq < self.first and s.version != w.version)
 
     cdef int stand_for_none(self, Leaf leaf, int number) except -1:
         """A variable without a .grad has one of zeros when the program runs first."""
@@ -267,8 +268,7 @@ cdef class Trace:
         cdef Written w
         if not b.flags & VIRTUAL:
             w = self.written_on(b)
-            w.writes += 1
-            w.last = next_number()
+            w.at.append(next_number())
         return self.may_write(b)
 
     cdef int may_write(self, Buffer* b) except -1:
@@ -322,7 +322,15 @@ cdef uint32_t version_of(const Buffer* b):
     cdef Flags* f = flags()
     if f.trace == NULL or b.flags & VIRTUAL: return b.version
     found = (<Trace>f.trace).written.get(<size_t>b)
-    return b.version if found is None else b.version + (<Written>found).writes
+    return b.version if found is None else b.version + <uint32_t>len((<Written>found).at)
+
+
+cdef uint32_t version_saved(Node node, const Slot* s, const Buffer* b):
+    """The version at which `node` saved a buffer in `s`, with the writes of the thread's trace before."""
+    cdef Flags* f = flags()
+    if f.trace == NULL or b == NULL or b.flags & VIRTUAL: return s.version
+    found = (<Trace>f.trace).written.get(<size_t>b)
+    return s.version if found is None else s.version + <uint32_t>bisect_left((<Written>found).at, node.seq)
 
 
 cdef uint32_t writes_of(const Buffer* b):
@@ -330,7 +338,7 @@ cdef uint32_t writes_of(const Buffer* b):
     cdef Flags* f = flags()
     if f.trace == NULL or b.flags & VIRTUAL: return b.version
     found = (<Trace>f.trace).written.get(<size_t>b)
-    return 0 if found is None else (<Written>found).writes
+    return 0 if found is None else <uint32_t>len((<Written>found).at)
 
 
 cdef void* set_trace(void* trace) noexcept:
