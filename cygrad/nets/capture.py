@@ -113,6 +113,7 @@ class Reader:
         self.net, self.blobs = net, dict[Key, str]()
         self.arrays: dict[Elements, KnownBlob] = {}
         self.keys: dict[int, set[Key]] = {}         # the arrays in each buffer, by its address
+        self.rewritten: set[int] = set()            # the buffers that a recorded operator wrote in place
         self.gradients: set[Elements] = set()       # that backward passes have left in .grad
         self.refused: dict[Elements, str] = {}      # arrays without a known blob, and why
         self.current: dict[str, Elements] = {}      # the gradient of each variable
@@ -172,11 +173,18 @@ class Reader:
             self.set_name(a, self.bind(a.tensor) if outside else self.keep(a.tensor))
             if outside or not a.variable: return self.blobs[a.key]
             known = self.arrays[a.elements]
-        name = known.name                           # the same elements, at another place in the graph
+        name = self.other(a, known.name)            # the same elements, at another place in the graph
         if a.variable or (a.place is None and known.recorded): name = self.emit(STOP, (name,), 1)[0]    # a detach()
         self.blobs[a.key] = name
         self.keys.setdefault(a.buffer, set()).add(a.key)
         return name
+
+    def other(self, a: Item, name: str) -> str:
+        """The blob of an array that has a new place in the graph, because another one with the same elements, the blob
+        `name`, was written in place: it is the one that had them before, if there is one."""
+        if a.place is None or a.variable or a.buffer not in self.rewritten: return name
+        found = {self.blobs[key] for key in self.keys[a.buffer] if key[:4] == a.elements and key[4] is not None}
+        return (found - {name}).pop() if len(found - {name}) == 1 else name
 
     def set_name(self, a: Item, name: str) -> None:
         """Name an array."""
@@ -252,7 +260,9 @@ class Reader:
             how = {"recorded": False} if self.records and not recorded else {}
             self.emit(type, reads, reads[:1], arguments | {"inplace": True} | how, within)
             target = Item(*outputs[0])
-            if recorded: self.track(target.buffer)
+            if recorded:
+                self.track(target.buffer)
+                self.rewritten.add(target.buffer)
             self.set_name(target, reads[0])
             return
         outputs = outputs[:len(op.outputs.split())]

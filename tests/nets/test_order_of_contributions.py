@@ -50,7 +50,7 @@ FUNCTIONS = {
     "element": (element, (4,)),
     **{f"{name}, {order}": (through_views(view, order), (3, 4)) for order in ("tensor first", "view first", "between")
        for name, view in {"reshape": lambda t: t.reshape(1, 3, 4), "transpose": lambda t: t.T,
-                          "slice": lambda t: t[1:]}.items()},
+                          "slice": lambda t: t[1:], "same": lambda t: cg.transpose(t, (0, 1))}.items()},
 }
 
 

@@ -14,7 +14,7 @@ from tests.support.programs import WRITES, Program, in_cygrad, write
 from tests.support.rows import same_bits
 
 COUNT = int(os.environ.get("CYGRAD_PROGRAMS", "300"))
-OTHERS = 6023, 9905         # programs in which a view contributes to a gradient between two others
+OTHERS = 3851, 4241, 5621, 6023, 9905       # programs in which a view contributes to a gradient between two others
 
 
 class Captured:
