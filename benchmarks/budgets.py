@@ -1,11 +1,12 @@
 """python -m benchmarks.budgets: what a step costs with less memory than its intermediate results need.
 
-`planned` is the captured step, with a share of the bytes of its arena, as net.plan(budget=...) and Workspace(budget=...)
-have it; the work that runs again is known before, and the time is measured in turns with the step without a budget.
-`as it runs` is the same step as eager code in memory.budget(), whose rule is that of dynamic tensor rematerialization
-(Kirisame et al., 2021), which does not know the future; its time is compared with eager code without a budget. `bound` is
-what binomial checkpointing of the chain costs with a checkpoint for each buffer (Griewank and Walther, 2000): no plan
-can cost less. A dash means that the error says that more memory is needed. The table is written to budgets.md, the picture to budgets.svg."""
+`planned` is the captured step with a share of the bytes of its arena, as net.plan(budget=...) and Workspace(budget=...)
+have it; the work that runs again is known before, and the time is measured in turns with the step without a budget. `as
+it runs` is the same step as eager code in memory.budget(), whose rule is that of dynamic tensor rematerialization
+(Kirisame et al., 2021), which does not know the future; its time is compared with eager code without a budget. `bound`
+is what binomial checkpointing of the chain costs with a checkpoint for each buffer (Griewank and Walther, 2000); no
+plan can cost less. A dash means that the error says that more memory is needed. The table is written to budgets.md, the
+picture to budgets.svg."""
 
 import argparse
 import statistics
@@ -25,7 +26,7 @@ ROUNDS = 7
 CHAIN = 100
 
 
-# ---- the models: functions that return a step --------------------------------------------------------------------------
+# ---- the models: functions that return a step ------------------------------------------------------------------------
 
 def step_of(variables, loss_of):
     import cygrad as cg
@@ -133,7 +134,7 @@ MODELS = {f"chain of {CHAIN}": chain, "GPT, 8 layers": gpt, "ResNet, 8 blocks": 
           "LSTM, 60 steps": recurrent}
 
 
-# ---- measuring ---------------------------------------------------------------------------------------------------------
+# ---- measuring -------------------------------------------------------------------------------------------------------
 
 def binomial(n, buffers):
     """How many calls of a chain of n run again at least, with so many checkpoints. (A plan has fewer: backward needs

@@ -6,7 +6,7 @@ from benchmarks import budgets
 
 
 def test_binomial_checkpointing():
-    """One call again for each value without a checkpoint, until the calls must be made twice; with two, l (l - 1) / 2."""
+    """One call again for each value without a checkpoint, until calls are made twice; with one, n (n - 1) / 2."""
     assert [budgets.binomial(100, n) for n in (100, 70, 50, 20)] == [0, 30, 50, 80]
     assert budgets.binomial(9, 1) == 9 * 10 // 2 - 9
     with_more = [budgets.binomial(100, n) for n in range(2, 100)]
