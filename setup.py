@@ -20,6 +20,8 @@ files are compiled. A build in place removes the kernels of levels that were not
 another build.
 """
 
+import ast
+import json
 import multiprocessing
 import os
 import platform
@@ -193,7 +195,7 @@ class Build(build_ext):
     def table(self, bundle):
         """Write the header that lists the modules of a bundle for cygrad/bundle.c; returns its path."""
         path = Path(self.build_temp, bundle.name + ".h").absolute()
-        lines = [f'LOADED("{name}")\n' for name in bundle.order]
+        lines = [f'LOADED("{name}", {json.dumps(doc_of(name))})\n' for name in bundle.order]
         lines += [f'MODULE({init_name(name)}, "{name}")\n' for name in bundle.modules]
         if not path.exists() or path.read_text() != "".join(lines):
             path.write_text("".join(lines))
@@ -277,6 +279,13 @@ def bundles():
     kernels = [name for name in names if name.startswith("cygrad.kernels.") and name != "cygrad.kernels.cpu"]
     return [Bundle("cygrad._modules", [name for name in names if name not in kernels], order),
             *(Bundle(f"cygrad.kernels._{level}", kernels) for level in LEVELS if kernels)]
+
+
+def doc_of(name):
+    """The docstring of a package that has nothing else: the import makes it without reading a file. "" for others."""
+    source = Path(*name.split("."), "__init__.py")
+    body = ast.parse(source.read_text()).body if source.exists() else ()
+    return ast.literal_eval(body[0].value) if len(body) == 1 and isinstance(body[0], ast.Expr) else ""
 
 
 def level_of(bundle):

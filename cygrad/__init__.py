@@ -31,8 +31,8 @@ from cygrad.core.graph.gradient_slice import GradientSlice, ensure_dense
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.thread_state import is_recording, is_training, set_recording, set_training
 from cygrad.kernels.threads import get_num_threads, set_num_threads
-from cygrad.ops.random import dropout
-from cygrad.ops.shape import flatten, matrix_transpose, swapaxes
+from cygrad.ops.layers.random import dropout
+from cygrad.ops.shapes.shape import flatten, matrix_transpose, swapaxes
 
 __version__ = "0.1.0"
 
@@ -52,10 +52,10 @@ _late = {"load": ("io", "load"), "save": ("io", "save"),    # public name -> (mo
          "show_config": ("config", "show_config")}
 for _row in ops.TABLE:
     for _name in (_row.name, *_row.aliases) if _row.public else ():
-        if _row.late: _late[_name] = "ops." + _row.family, _row.name
+        if _row.late: _late[_name] = "ops." + _row.path, _row.name
         else: globals()[_name] = _row.function
-for _family, _names in ops.COMPOSED.items():
-    for _name in _names: _late[_name] = "ops." + _family, _name
+for _path, _names in ops.COMPOSED.items():
+    for _name in _names: _late[_name] = "ops." + _path, _name
 
 
 def __getattr__(name):

@@ -1,13 +1,14 @@
 /* A shared object with many modules of the package. The functions below import a module from it, as Python imports one
    from a file of its own. setup.py writes a header with MODULE(init, name) for each module and defines its path as
-   BUNDLE_TABLE. It also has LOADED(name) for each module that `import cygrad` loads, in order. BUNDLE_INIT is the name of the init function that Python calls. Each module's own init function returns
-   its definition (multi-phase initialization, PEP 489). create_module() makes a module from the definition and a spec,
+   BUNDLE_TABLE. It also has LOADED(name, doc) for each module that `import cygrad` loads, in order, with
+   the docstring of a package without code and "" for all others. BUNDLE_INIT is the name of the init function that
+   Python calls. Each module's own init function returns its definition (multi-phase initialization, PEP 489). create_module() makes a module from the definition and a spec,
    and exec_module() executes it. */
 
 #include <Python.h>
 #include <string.h>
 
-#define LOADED(name)
+#define LOADED(name, doc)
 #define MODULE(init, name) PyObject* init(void);
 #include BUNDLE_TABLE
 #undef MODULE
@@ -19,11 +20,11 @@ static const struct { const char* name; PyObject* (*init)(void); } modules[] = {
 };
 
 #undef LOADED
-#define LOADED(name) name,
+#define LOADED(name, doc) {name, doc},
 #define MODULE(init, name)
-static const char* const loaded[] = {
+static const struct { const char* name; const char* doc; } loaded[] = {
 #include BUNDLE_TABLE
-    NULL                                            /* (the list of a bundle may be empty) */
+    {NULL, NULL}                                    /* (the list of a bundle may be empty) */
 };
 
 enum { COUNT = sizeof modules / sizeof *modules, LOADED_COUNT = sizeof loaded / sizeof *loaded - 1 };
@@ -45,7 +46,12 @@ static PyObject* names(PyObject* self, PyObject* none) {
 
 static PyObject* order(PyObject* self, PyObject* none) {
     (void)self; (void)none;
-    return strings(loaded, sizeof *loaded, LOADED_COUNT);
+    return strings(&loaded->name, sizeof *loaded, LOADED_COUNT);
+}
+
+static PyObject* docs(PyObject* self, PyObject* none) {
+    (void)self; (void)none;
+    return strings(&loaded->doc, sizeof *loaded, LOADED_COUNT);
 }
 
 static PyObject* create_module(PyObject* self, PyObject* spec) {
@@ -80,6 +86,7 @@ static PyObject* exec_module(PyObject* self, PyObject* module) {
 static PyMethodDef methods[] = {
     {"names", names, METH_NOARGS, PyDoc_STR("The full names of the modules that this file holds.")},
     {"order", order, METH_NOARGS, PyDoc_STR("The full names of the modules that `import cygrad` loads, in order.")},
+    {"docs", docs, METH_NOARGS, PyDoc_STR("For each of order(), the docstring of a package without code, or \"\".")},
     {"create_module", create_module, METH_O, PyDoc_STR("A loader's create_module(spec).")},
     {"exec_module", exec_module, METH_O, PyDoc_STR("A loader's exec_module(module).")},
     {NULL, NULL, 0, NULL},

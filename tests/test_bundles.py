@@ -1,5 +1,6 @@
 """The shared objects with the compiled modules: their contents, and which are opened."""
 
+import ast
 import importlib
 import inspect
 import os
@@ -40,6 +41,21 @@ def test_two_shared_objects_are_opened():
     mapped = {Path(line.split(maxsplit=5)[5]) for line in maps.splitlines() if len(line.split(maxsplit=5)) == 6}
     found = [path for path in mapped if path.is_relative_to(PACKAGE.resolve())]
     assert sorted(path.name.partition(".")[0] for path in found) == [f"_{driver.level()}", "_modules"]
+
+
+def test_packages_without_code_have_the_docstrings_of_their_files():
+    """The import makes them without reading the files (bundles.Folder). A build reads them."""
+    made = {name: doc for name, doc in zip(_modules.order(), _modules.docs(), strict=True) if doc}
+    assert {"cygrad.core.graph", "cygrad.kernels.shapes", "cygrad.ops.linalg"} <= made.keys()
+    for name in _modules.order():
+        source = PACKAGE.parent.joinpath(*name.split("."), "__init__.py")
+        body = ast.parse(source.read_text()).body if source.exists() else ()
+        alone = len(body) == 1 and isinstance(body[0], ast.Expr)
+        assert made.get(name) == (body[0].value.value if alone else None), f"{name}: build again"
+        if not alone: continue
+        module = sys.modules[name]
+        assert (module.__doc__, module.__file__, module.__path__) == (made[name], str(source), [str(source.parent)])
+        assert importlib.reload(module) is module
 
 
 def test_modules_that_the_import_loads_stand_side_by_side():

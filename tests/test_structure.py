@@ -20,6 +20,7 @@ LAYERS = {
 APPLICATIONS = 6                                    # programs, which import cygrad as users do
 PUBLIC = 7                                          # cygrad/__init__.py, which exports the public names
 CORE = ["", "store", "graph", "interop", "execute", "backward"]     # folders of the core, the lowest first
+FOLDERS = ["elementwise", "shapes", "reductions", "linalg", "images", "layers", "losses"]   # of ops and kernels, too
 LONGEST = 600                                       # lines of one file
 LONGEST_TEST = 600
 
@@ -121,6 +122,24 @@ def test_the_core_imports_from_lower_folders_and_without_cycles():
              for name, files in modules.items()
              for other in {o for file in files for o in core_imports(file.read_text(), modules)} - {name}
              if listed.index(other) > listed.index(name)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("layer", ["kernels", "ops"])
+def test_folders_of_operators_import_from_lower_folders(layer):
+    """Operators and their kernels have folders of the same names. CONTRIBUTING lists them in the order of FOLDERS."""
+    found = {}
+    for path in SOURCES:
+        if path.parent.parent == PACKAGE / layer: found.setdefault(path.parent.name, []).append(path)
+    assert sorted(found) == sorted(FOLDERS)
+    assert all(4 <= len({path.stem for path in paths} - {"__init__"}) <= 12 for paths in found.values())
+    page = PACKAGE.parent.joinpath("CONTRIBUTING.md").read_text()
+    rows = re.search(r"^\| `ops` and `kernels` \|.*\n\|-.*\n((?:\|.*\n)+)", page, re.M)[1]
+    assert re.findall(r"^\| `(\w+)` \| \S", rows, re.M) == FOLDERS
+    wrong = [f"{path.relative_to(PACKAGE)}:{line}: {module} is in a higher folder"
+             for folder, paths in found.items() for path in paths for line, module in imported(path.read_text())
+             if (other := re.match(rf"cygrad\.{layer}\.(\w+)", module)) and other[1] in FOLDERS
+             and FOLDERS.index(other[1]) > FOLDERS.index(folder)]
     assert not wrong, "\n".join(wrong)
 
 
@@ -327,7 +346,7 @@ def test_public_names_have_docstrings():
 def operator_classes():
     """(file, class, whether it has no subclasses) of all operator classes in ops/."""
     classes, found = {"Operator"}, []
-    for path in sorted(PACKAGE.glob("ops/*.pyx")):
+    for path in sorted(PACKAGE.glob("ops/**/*.pyx")):
         for name, base in re.findall(r"^cdef class (\w+)\((\w+)\):", path.read_text(), re.MULTILINE):
             found.append((path.stem, name, base))
     bases = {base for _, _, base in found}

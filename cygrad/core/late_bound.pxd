@@ -31,7 +31,7 @@ cdef class LateBound:
     # core/interop: creating tensors from other data, printing them, reading them from Python
     cdef public object asarray, repr, truth, index, from_dlpack
     cdef lend_buffer_t lend_buffer      # the buffer protocol
-    cdef cast_t cast                    # ops/shape: a recorded cast of an operation's input
+    cdef cast_t cast                    # ops/shapes/shape: a recorded cast of an operation's input
     # core/execute
     cdef apply1_t apply1
     cdef apply2_t apply2

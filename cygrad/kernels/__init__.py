@@ -7,6 +7,11 @@ from cygrad.kernels import cpu
 
 bundles.take_kernels(cpu)
 
-from cygrad.kernels import compare, driver, elementwise, functions, loss, reduce, threads  # noqa: E402
+import cygrad.kernels.elementwise.compare  # noqa: E402
+import cygrad.kernels.elementwise.elementwise  # noqa: E402
+import cygrad.kernels.elementwise.functions  # noqa: E402
+import cygrad.kernels.reductions.reduce  # noqa: E402
+import cygrad.kernels.losses.loss  # noqa: E402, F401
+from cygrad.kernels import driver, threads  # noqa: E402
 
-__all__ = ["compare", "cpu", "driver", "elementwise", "functions", "loss", "reduce", "threads"]
+__all__ = ["cpu", "driver", "threads"]

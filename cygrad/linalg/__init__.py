@@ -4,15 +4,15 @@ take the last two axes. `vector_norm` is cygrad.norm."""
 
 from numpy.linalg import LinAlgError
 
-from cygrad.ops.decompose import QRResult, cholesky, qr
-from cygrad.ops.determinant import SlogdetResult, det, slogdet
-from cygrad.ops.linalg import matmul
-from cygrad.ops.norms import diagonal, matrix_norm, matrix_power, norm, trace
-from cygrad.ops.products import cross, outer, tensordot, vecdot
-from cygrad.ops.shape import matrix_transpose
-from cygrad.ops.solve import LstsqResult, inv, lstsq, pinv, solve, solve_triangular
-from cygrad.ops.spectra import EighResult, SVDResult, eigh, eigvalsh, svd, svdvals
-from cygrad.ops.statistics import norm as vector_norm
+from cygrad.ops.linalg.decompose import QRResult, cholesky, qr
+from cygrad.ops.linalg.determinant import SlogdetResult, det, slogdet
+from cygrad.ops.linalg.linalg import matmul
+from cygrad.ops.linalg.norms import diagonal, matrix_norm, matrix_power, norm, trace
+from cygrad.ops.linalg.products import cross, outer, tensordot, vecdot
+from cygrad.ops.shapes.shape import matrix_transpose
+from cygrad.ops.linalg.solve import LstsqResult, inv, lstsq, pinv, solve, solve_triangular
+from cygrad.ops.linalg.spectra import EighResult, SVDResult, eigh, eigvalsh, svd, svdvals
+from cygrad.ops.reductions.statistics import norm as vector_norm
 
 __all__ = [
     "EighResult", "LinAlgError", "LstsqResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det",

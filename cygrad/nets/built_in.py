@@ -17,9 +17,9 @@ from cygrad.nets.definition import DENSE, NEGATE, PYTHON, STOP, ZERO, Operator
 from cygrad.nets.gradients import ADD_ROWS, DEDUPLICATE, MOVE, ONES, RANDOM, SOLVER, ZERO_GRAD, ZEROS, ZEROS_LIKE
 from cygrad.nets.versions import DROPOUT
 from cygrad.ops.calls import call, results
-from cygrad.ops.gradient import scale_gradient
-from cygrad.ops.random import dropout
-from cygrad.ops.running import move_statistics
+from cygrad.ops.layers.gradient import scale_gradient
+from cygrad.ops.layers.random import dropout
+from cygrad.ops.layers.running import move_statistics
 from cygrad.ops.table import ROWS
 
 REQUIRED = {"zeros": ("shape", "dtype"), "random": ("law", "shape", "numbers", "dtype"),

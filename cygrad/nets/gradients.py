@@ -15,12 +15,12 @@ from cygrad.nets.definition import (
 from cygrad.nets.passes import Pass, Registered, names_of
 from cygrad.nets.versions import DROPOUT, BlobPlace, Version, Versions, View
 from cygrad.ops.calls import kept, operand_names, operands
-from cygrad.ops.elementwise import add
-from cygrad.ops.gradient import scale_gradient
-from cygrad.ops.join import concat
-from cygrad.ops.random import dropout_with
-from cygrad.ops.shape import copy
-from cygrad.ops.slices import assign
+from cygrad.ops.elementwise.elementwise import add
+from cygrad.ops.layers.gradient import scale_gradient
+from cygrad.ops.shapes.join import concat
+from cygrad.ops.layers.random import dropout_with
+from cygrad.ops.shapes.shape import copy
+from cygrad.ops.shapes.slices import assign
 from cygrad.ops.table import ROWS
 
 SUFFIX = "_gradient"

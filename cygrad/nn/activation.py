@@ -10,8 +10,10 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import full
 from cygrad.nn.factory import floating, number, size
 from cygrad.nn.module import Module
-from cygrad.ops import activations, compare, elementwise, functions, softmax
-from cygrad.ops.functions import tanh
+from cygrad.ops.elementwise import compare, elementwise, functions
+from cygrad.ops.reductions import softmax
+from cygrad.ops.layers import activations
+from cygrad.ops.elementwise.functions import tanh
 
 
 class ReLU(Module):

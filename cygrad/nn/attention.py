@@ -19,16 +19,16 @@ from cygrad.nn.linear import Linear
 from cygrad.nn.module import Module
 from cygrad.nn.normalization import LayerNorm
 from cygrad.nn.parameter import Parameter
-from cygrad.ops.attention import scaled_dot_product_attention
-from cygrad.ops.compare import greater_equal, logical_and, logical_not, not_equal, where
-from cygrad.ops.functions import gelu, relu
-from cygrad.ops.join import split
-from cygrad.ops.linalg import linear, matmul
-from cygrad.ops.random import dropout
-from cygrad.ops.reduce import any as any_of
-from cygrad.ops.reduce import mean
-from cygrad.ops.shape import permute, reshape, swapaxes
-from cygrad.ops.softmax import softmax
+from cygrad.ops.layers.attention import scaled_dot_product_attention
+from cygrad.ops.elementwise.compare import greater_equal, logical_and, logical_not, not_equal, where
+from cygrad.ops.elementwise.functions import gelu, relu
+from cygrad.ops.shapes.join import split
+from cygrad.ops.linalg.linalg import linear, matmul
+from cygrad.ops.layers.random import dropout
+from cygrad.ops.reductions.reduce import any as any_of
+from cygrad.ops.reductions.reduce import mean
+from cygrad.ops.shapes.shape import permute, reshape, swapaxes
+from cygrad.ops.reductions.softmax import softmax
 
 
 class MultiheadAttention(Module):

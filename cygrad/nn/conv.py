@@ -14,8 +14,8 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.nn.factory import drawing, floating, size
 from cygrad.nn.module import Module
 from cygrad.nn.waiting import has_bias
-from cygrad.ops import conv
-from cygrad.ops.join import pad
+from cygrad.ops.images import conv
+from cygrad.ops.shapes.join import pad
 
 Sizes = int | Sequence[int]
 PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nn.factory import number
 from cygrad.nn.module import Module
-from cygrad.ops.distances import cosine_similarity, pairwise_distance
+from cygrad.ops.losses.distances import cosine_similarity, pairwise_distance
 
 
 class CosineSimilarity(Module):

@@ -9,7 +9,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import ones
 from cygrad.core.interop.numpy import asarray
 from cygrad.nn.module import Module
-from cygrad.ops.random import dropout
+from cygrad.ops.layers.random import dropout
 
 
 class Dropout(Module):

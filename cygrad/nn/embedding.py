@@ -10,7 +10,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.nn.factory import floating, size, source
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
-from cygrad.ops.embedding import embedding, embedding_bag
+from cygrad.ops.layers.embedding import embedding, embedding_bag
 
 
 class RowLookup(Module):

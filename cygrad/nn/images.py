@@ -10,8 +10,8 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.nn.conv import Sizes, with_margins
 from cygrad.nn.factory import size
 from cygrad.nn.module import Module
-from cygrad.ops.patches import fold, unfold
-from cygrad.ops.resize import interpolate, pixel_shuffle, pixel_unshuffle
+from cygrad.ops.images.patches import fold, unfold
+from cygrad.ops.images.resize import interpolate, pixel_shuffle, pixel_unshuffle
 
 
 class Unfold(Module):

@@ -228,7 +228,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: Literal["fan_in", "fan_o
 def orthogonal(shape, gain, dtype, generator):
     """A matrix with orthonormal rows or columns, in the shape (first, *rest), times gain: the q of a random normal
     matrix, with the signs that make r's diagonal positive, so that it is uniform among all."""
-    from cygrad.ops.decompose import qr
+    from cygrad.ops.linalg.decompose import qr
 
     rows, columns = shape[0], math.prod(shape[1:])
     if not rows * columns: return zeros(shape, dtype=dtype)

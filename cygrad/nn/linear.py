@@ -12,8 +12,8 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.nn.factory import check_features, drawing, floating, size, uniform_parameter
 from cygrad.nn.module import Module
 from cygrad.nn.waiting import has_bias
-from cygrad.ops.linalg import linear
-from cygrad.ops.shape import flatten
+from cygrad.ops.linalg.linalg import linear
+from cygrad.ops.shapes.shape import flatten
 
 
 class Linear(Module):
@@ -94,7 +94,7 @@ class Bilinear(Module):
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """x1' w x2 + b."""
-        from cygrad.ops.einsum import einsum
+        from cygrad.ops.linalg.einsum import einsum
 
         try:
             y = einsum("...n,knm,...m->...k", x1, self.weight, x2)

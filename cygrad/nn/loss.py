@@ -13,7 +13,7 @@ from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
 from cygrad.nn.module import Module
-from cygrad.ops import ctc, distances, entropy, likelihoods, loss, margins
+from cygrad.ops.losses import ctc, distances, entropy, likelihoods, loss, margins
 
 Reduction = Literal["mean", "sum", "none"]
 REDUCTIONS = ("mean", "sum", "none")
@@ -123,7 +123,7 @@ class LinearCrossEntropyLoss(Loss):
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         """The cross entropy of the linear layer's scores."""
-        from cygrad.ops.linear_entropy import linear_cross_entropy
+        from cygrad.ops.losses.linear_entropy import linear_cross_entropy
 
         return linear_cross_entropy(x, self.linear.weight, target, self.linear.bias, ignore_index=self.ignore_index,
                                     reduction=self.reduction, label_smoothing=self.label_smoothing, chunk=self.chunk)

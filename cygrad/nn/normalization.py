@@ -16,10 +16,10 @@ from cygrad.nn.factory import floating, number, size
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.waiting import has_bias
-from cygrad.ops.channels import batch_norm, group_norm, instance_norm
-from cygrad.ops.normalize import layer_norm, rms_norm
-from cygrad.ops.reduce import mean
-from cygrad.ops.statistics import var
+from cygrad.ops.layers.channels import batch_norm, group_norm, instance_norm
+from cygrad.ops.layers.normalize import layer_norm, rms_norm
+from cygrad.ops.reductions.reduce import mean
+from cygrad.ops.reductions.statistics import var
 
 
 def scale(shape, how):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nn.module import Module
-from cygrad.ops import pool
+from cygrad.ops.images import pool
 
 Sizes = int | Sequence[int]
 Parts = int | Sequence[int | None] | None

@@ -13,7 +13,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
 from cygrad.nn.factory import check_features, drawing, floating, size
 from cygrad.nn.module import Module
-from cygrad.ops.recurrent import gru, lstm, rnn
+from cygrad.ops.layers.recurrent import gru, lstm, rnn
 
 PARTS = "weight_ih", "weight_hh", "bias_ih", "bias_hh"
 

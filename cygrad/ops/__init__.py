@@ -5,7 +5,12 @@ import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.core.answers import TENSOR, attributes
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.late_bound import bind, bind_methods
-from cygrad.ops import compare, elementwise, gradient, linalg, reduce, shape, slices
+from cygrad.ops.elementwise import compare
+from cygrad.ops.elementwise.elementwise import pow
+from cygrad.ops.shapes import shape, slices
+from cygrad.ops.reductions import reduce
+from cygrad.ops.linalg.linalg import matmul
+from cygrad.ops.layers import gradient
 from cygrad.ops.table import COMPOSED, ROWS, TABLE, Row
 from cygrad.ops.ufuncs import array_function, array_ufunc
 
@@ -19,8 +24,8 @@ bind(
     **{name: operators[name] for name in ("add", "sub", "mul", "div", "neg", "abs", "bitwise_and", "bitwise_or",
                                           "bitwise_xor", "bitwise_not")},
     comparisons=compare.COMPARISONS,
-    matmul=linalg.matmul,
-    pow=elementwise.pow,
+    matmul=matmul,
+    pow=pow,
     getitem=slices.getitem,
     setitem=slices.setitem,
     sum_to=reduce.sum_to,

@@ -3,24 +3,25 @@
 Exports, Tensor's methods, type stubs, the operator page, tests/ops/test_table.py and the benchmarks read these rows. An
 operator without a row has no public name. The test inputs of each row are in tests/samples.
 
-A row with a path, such as "loss.mse", loads its module at the first use of the row. So `import cygrad` takes no longer
-when such families are added. They have no methods of Tensor."""
+A row with a path, such as "losses.loss.mse", loads its module at the first use of the row. So `import cygrad` takes no
+longer when such families are added. They have no methods of Tensor."""
 
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from cygrad.ops import (
-    compare, elementwise, functions, gradient, index, join, linalg, masks, minmax, random, reduce, scan, shape, slices,
-    softmax, sort, statistics, window,
-)
+from cygrad.ops.elementwise import compare, elementwise, functions
+from cygrad.ops.shapes import index, join, masks, shape, slices, sort, window
+from cygrad.ops.reductions import minmax, reduce, scan, softmax, statistics
+from cygrad.ops.linalg import linalg
+from cygrad.ops.layers import gradient, random
 
 
 class Row:
     """One operator.
 
-    function    the public function; its name is the name of the row. Or its path: "MODULE.FUNCTION"
+    function    the public function; its name is the name of the row. Or its path: "FOLDER.MODULE.FUNCTION"
     methods     names of the function as a method of Tensor
     aliases     other public names of the function, such as those of the Array API standard, NumPy or PyTorch
     public      whether the function is exported as cygrad.<name>
@@ -28,25 +29,27 @@ class Row:
                 then gather_ranked; or that run its operator otherwise. Nets name these. Each has a row in ROWS, and the
                 samples of this row are theirs too. A path, if it is in another module
 
-    `name` is that of the function, and `family` that of its module. `late` says whether it is loaded at first use. The
-    `operator` is the one in OPERATORS of the module that declares the row.
+    `name` is that of the function, `path` that of its module (below cygrad.ops), and `family` the last name of that.
+    `late` says whether it is loaded at first use. The `operator` is the one in OPERATORS of the module that declares
+    the row.
     """
 
     def __init__(self, function: Callable[..., Any] | str, methods: tuple[str, ...] = (), aliases: tuple[str, ...] = (),
                  public: bool = True, parts: tuple[str, ...] = ()):
         self.late = isinstance(function, str)
         if isinstance(function, str):
-            self.family, _, self.name = function.partition(".")
+            self.path, _, self.name = function.rpartition(".")
             if methods: raise ValueError(f"{function}: a row that is loaded late has no methods")
         else:
-            self.family, self.name = function.__module__.rpartition(".")[2], function.__name__
+            self.path, self.name = function.__module__.removeprefix("cygrad.ops."), function.__name__
             self.function = function
+        self.family = self.path.rpartition(".")[2]
         self.methods, self.aliases, self.public, self.parts = methods, aliases, public, parts
 
     @cached_property
     def module(self) -> Any:
         """The module of the family."""
-        return import_module("cygrad.ops." + self.family)
+        return import_module("cygrad.ops." + self.path)
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -113,37 +116,37 @@ TABLE = [
     Row(functions.relu, methods=("relu",)),
     Row(functions.relu_gradient, public=False),
 
-    Row("special.log2"),
-    Row("special.log10"),
-    Row("special.exp2"),
-    Row("special.cbrt"),
-    Row("special.logaddexp"),
-    Row("special.xlogy"),
-    Row("special.erfc"),
-    Row("special.lgamma"),
-    Row("special.digamma"),
-    Row("special.polygamma"),
-    Row("special.sinc"),
-    Row("special.sinc_derivative", public=False),
-    Row("special.atan2", aliases=("arctan2",)),
-    Row("special.hypot"),
-    Row("special.copysign"),
-    Row("special.fmax"),
-    Row("special.fmin"),
+    Row("elementwise.special.log2"),
+    Row("elementwise.special.log10"),
+    Row("elementwise.special.exp2"),
+    Row("elementwise.special.cbrt"),
+    Row("elementwise.special.logaddexp"),
+    Row("elementwise.special.xlogy"),
+    Row("elementwise.special.erfc"),
+    Row("elementwise.special.lgamma"),
+    Row("elementwise.special.digamma"),
+    Row("elementwise.special.polygamma"),
+    Row("elementwise.special.sinc"),
+    Row("elementwise.special.sinc_derivative", public=False),
+    Row("elementwise.special.atan2", aliases=("arctan2",)),
+    Row("elementwise.special.hypot"),
+    Row("elementwise.special.copysign"),
+    Row("elementwise.special.fmax"),
+    Row("elementwise.special.fmin"),
 
-    Row("activations.leaky_relu"),
-    Row("activations.prelu", parts=("prelu_broadcast",)),
-    Row("activations.threshold"),
-    Row("activations.hardtanh"),
-    Row("activations.hardsigmoid"),
-    Row("activations.hardswish"),
-    Row("activations.elu"),
-    Row("activations.selu"),
-    Row("activations.celu"),
-    Row("activations.softsign"),
-    Row("activations.logsigmoid"),
-    Row("activations.mish"),
-    Row("activations.glu"),
+    Row("layers.activations.leaky_relu"),
+    Row("layers.activations.prelu", parts=("prelu_broadcast",)),
+    Row("layers.activations.threshold"),
+    Row("layers.activations.hardtanh"),
+    Row("layers.activations.hardsigmoid"),
+    Row("layers.activations.hardswish"),
+    Row("layers.activations.elu"),
+    Row("layers.activations.selu"),
+    Row("layers.activations.celu"),
+    Row("layers.activations.softsign"),
+    Row("layers.activations.logsigmoid"),
+    Row("layers.activations.mish"),
+    Row("layers.activations.glu"),
 
     Row(compare.less),
     Row(compare.less_equal),
@@ -165,7 +168,7 @@ TABLE = [
     Row(compare.maximum, methods=("maximum",)),
     Row(compare.minimum, methods=("minimum",)),
     Row(compare.clip, methods=("clip", "clamp"), aliases=("clamp",)),
-    Row(compare.where, parts=("base.code_is",)),
+    Row(compare.where, parts=("elementwise.base.code_is",)),
 
     Row(reduce.sum, methods=("sum",)),
     Row(reduce.mean, methods=("mean",)),
@@ -230,86 +233,88 @@ TABLE = [
     Row(linalg.matmul, methods=("matmul",)),
     Row(linalg.linear),
 
-    Row("einsum.einsum", parts=("contract",)),
+    Row("linalg.einsum.einsum", parts=("contract",)),
 
-    Row("diagonal.diagonal"),
-    Row("diagonal.diag", parts=("put_diagonal",)),
+    Row("linalg.diagonal.diagonal"),
+    Row("linalg.diagonal.diag", parts=("put_diagonal",)),
 
-    Row("decompose.cholesky"),
-    Row("decompose.qr"),
+    Row("linalg.decompose.cholesky"),
+    Row("linalg.decompose.qr"),
 
-    Row("spectra.svd"),
-    Row("spectra.svdvals"),
-    Row("spectra.eigh"),
-    Row("spectra.eigvalsh"),
-    Row("spectra.spectral_gaps", public=False),
+    Row("linalg.spectra.svd"),
+    Row("linalg.spectra.svdvals"),
+    Row("linalg.spectra.eigh"),
+    Row("linalg.spectra.eigvalsh"),
+    Row("linalg.spectra.spectral_gaps", public=False),
 
-    Row("solve.solve", parts=("solve_transposed",)),
-    Row("solve.solve_triangular", parts=("solve_triangular_transposed",)),
-    Row("solve.inv"),
-    Row("solve.pinv"),
-    Row("solve.lstsq", parts=("lstsq_parts",)),
+    Row("linalg.solve.solve", parts=("solve_transposed",)),
+    Row("linalg.solve.solve_triangular", parts=("solve_triangular_transposed",)),
+    Row("linalg.solve.inv"),
+    Row("linalg.solve.pinv"),
+    Row("linalg.solve.lstsq", parts=("lstsq_parts",)),
 
-    Row("determinant.det"),
-    Row("determinant.slogdet"),
-    Row("determinant.cofactor", public=False),
+    Row("linalg.determinant.det"),
+    Row("linalg.determinant.slogdet"),
+    Row("linalg.determinant.cofactor", public=False),
 
     Row(softmax.log_softmax, methods=("log_softmax",)),
     Row(softmax.softmax, methods=("softmax",)),
     Row(softmax.logsumexp, methods=("logsumexp",)),
 
-    *[Row(f"conv.{name}{d}d", parts=(f"{name}{d}d_sized",)) for name in ("conv", "conv_transpose") for d in (1, 2, 3)],
-    Row("conv.conv_weight", public=False),
+    *[Row(f"images.conv.{name}{d}d", parts=(f"{name}{d}d_sized",)) for name in ("conv", "conv_transpose")
+      for d in (1, 2, 3)],
+    Row("images.conv.conv_weight", public=False),
 
-    *[Row(f"pool.{name}_pool{d}d") for name in ("max", "avg", "adaptive_max", "adaptive_avg") for d in (1, 2, 3)],
-    Row("pool.pool_put", public=False),
-    Row("pool.pool_take", public=False),
-    Row("pool.avg_spread", public=False),
+    *[Row(f"images.pool.{name}_pool{d}d") for name in ("max", "avg", "adaptive_max", "adaptive_avg")
+      for d in (1, 2, 3)],
+    Row("images.pool.pool_put", public=False),
+    Row("images.pool.pool_take", public=False),
+    Row("images.pool.avg_spread", public=False),
 
-    Row("patches.unfold"),
-    Row("patches.fold"),
+    Row("images.patches.unfold"),
+    Row("images.patches.fold"),
 
-    Row("resize.interpolate", parts=("interpolate_scaled",)),
-    Row("resize.interpolate_back", public=False),
+    Row("images.resize.interpolate", parts=("interpolate_scaled",)),
+    Row("images.resize.interpolate_back", public=False),
 
-    Row("normalize.layer_norm"),
-    Row("normalize.rms_norm"),
+    Row("layers.normalize.layer_norm"),
+    Row("layers.normalize.rms_norm"),
 
-    Row("channels.group_norm"),
-    Row("channels.instance_norm"),
-    Row("channels.batch_norm", parts=("batch_norm_with_statistics",)),
-    Row("channels.batch_norm_predict", public=False),
+    Row("layers.channels.group_norm"),
+    Row("layers.channels.instance_norm"),
+    Row("layers.channels.batch_norm", parts=("batch_norm_with_statistics",)),
+    Row("layers.channels.batch_norm_predict", public=False),
 
-    Row("embedding.embedding"),
-    Row("embedding.embedding_bag", parts=("embedding_bag_weighted",)),
+    Row("layers.embedding.embedding"),
+    Row("layers.embedding.embedding_bag", parts=("embedding_bag_weighted",)),
 
-    Row("attention.scaled_dot_product_attention", parts=("attend",)),
-    Row("attention.attention_with_dropout", parts=("attend_with_dropout",), public=False),
+    Row("layers.attention.scaled_dot_product_attention", parts=("attend",)),
+    Row("layers.attention.attention_with_dropout", parts=("attend_with_dropout",), public=False),
 
-    Row("recurrent.lstm", parts=("lstm_layer",)),
-    Row("recurrent.gru", parts=("gru_layer",)),
-    Row("recurrent.rnn", parts=("rnn_layer",)),
-    Row("recurrent.rnn_relu", parts=("rnn_relu_layer",), public=False),
+    Row("layers.recurrent.lstm", parts=("lstm_layer",)),
+    Row("layers.recurrent.gru", parts=("gru_layer",)),
+    Row("layers.recurrent.rnn", parts=("rnn_layer",)),
+    Row("layers.recurrent.rnn_relu", parts=("rnn_relu_layer",), public=False),
 
-    Row("loss.mse", aliases=("mse_loss",), parts=("mean_square",)),
-    Row("loss.bce_with_logits"),
+    Row("losses.loss.mse", aliases=("mse_loss",), parts=("mean_square",)),
+    Row("losses.loss.bce_with_logits"),
 
-    Row("entropy.cross_entropy", parts=("cross_entropy_along",)),
-    Row("entropy.soft_cross_entropy", parts=("soft_cross_entropy_along",), public=False),
-    Row("entropy.nll_loss", aliases=("nll",)),
-    Row("linear_entropy.linear_cross_entropy"),
-    Row("ctc.ctc_loss", parts=("ctc_loss_packed",)),
+    Row("losses.entropy.cross_entropy", parts=("cross_entropy_along",)),
+    Row("losses.entropy.soft_cross_entropy", parts=("soft_cross_entropy_along",), public=False),
+    Row("losses.entropy.nll_loss", aliases=("nll",)),
+    Row("losses.linear_entropy.linear_cross_entropy"),
+    Row("losses.ctc.ctc_loss", parts=("ctc_loss_packed",)),
 
-    Row("distances.l1_loss"),
-    Row("distances.smooth_l1_loss"),
-    Row("distances.huber_loss"),
-    Row("likelihoods.kl_div"),
-    Row("likelihoods.gaussian_nll_loss"),
-    Row("likelihoods.poisson_nll_loss"),
-    Row("likelihoods.binary_cross_entropy"),
-    Row("likelihoods.binary_cross_entropy_with_logits", parts=("bce_with_pos_weight",)),
-    Row("likelihoods.soft_margin_loss"),
-    Row("margins.hinge_embedding_loss"),
+    Row("losses.distances.l1_loss"),
+    Row("losses.distances.smooth_l1_loss"),
+    Row("losses.distances.huber_loss"),
+    Row("losses.likelihoods.kl_div"),
+    Row("losses.likelihoods.gaussian_nll_loss"),
+    Row("losses.likelihoods.poisson_nll_loss"),
+    Row("losses.likelihoods.binary_cross_entropy"),
+    Row("losses.likelihoods.binary_cross_entropy_with_logits", parts=("bce_with_pos_weight",)),
+    Row("losses.likelihoods.soft_margin_loss"),
+    Row("losses.margins.hinge_embedding_loss"),
 
     Row(random.dropout_with, public=False),
     Row(random.dropout_identity, public=False),
@@ -324,30 +329,30 @@ TABLE = [
 
 ROWS = {row.name: row for row in TABLE} | {
     part.name: part for row in TABLE for name in row.parts
-    for part in [Row(name if "." in name else f"{row.family}.{name}", public=False)]}
+    for part in [Row(name if "." in name else f"{row.path}.{name}", public=False)]}
 
 # Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.
 COMPOSED = {
-    "diagonal": ("trace",),
-    "norms": ("matrix_norm", "matrix_power"),
-    "pool": ("lp_pool1d", "lp_pool2d", "lp_pool3d"),
-    "products": ("cross", "inner", "kron", "outer", "tensordot", "vecdot"),
-    "distances": ("cosine_similarity", "pairwise_distance"),
-    "margins": (
+    "linalg.diagonal": ("trace",),
+    "linalg.norms": ("matrix_norm", "matrix_power"),
+    "images.pool": ("lp_pool1d", "lp_pool2d", "lp_pool3d"),
+    "linalg.products": ("cross", "inner", "kron", "outer", "tensordot", "vecdot"),
+    "losses.distances": ("cosine_similarity", "pairwise_distance"),
+    "losses.margins": (
         "cosine_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
         "multilabel_soft_margin_loss", "triplet_margin_loss",
     ),
-    "rearrange": (
+    "shapes.rearrange": (
         "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "column_stack", "dsplit", "dstack",
         "fliplr", "flipud", "hsplit", "hstack", "meshgrid", "moveaxis", "repeat", "roll", "rot90", "tile", "unstack",
         "vsplit", "vstack",
     ),
-    "resize": ("pixel_shuffle", "pixel_unshuffle"),
-    "selection": (
+    "images.resize": ("pixel_shuffle", "pixel_unshuffle"),
+    "reductions.selection": (
         "allclose", "array_equal", "index_add", "isclose", "masked_fill", "nan_to_num", "nonzero", "take_along_axis",
         "unique",
     ),
-    "summaries": (
+    "reductions.summaries": (
         "average", "count_nonzero", "diff", "median", "nanmean", "nansum", "percentile", "ptp", "quantile",
     ),
 }

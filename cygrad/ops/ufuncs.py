@@ -15,7 +15,8 @@ import numpy as np
 from cygrad.core.answers import REFUSED, counterpart, of_numpy
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import LOST
-from cygrad.ops import compare, elementwise, linalg
+from cygrad.ops.elementwise import compare, elementwise
+from cygrad.ops.linalg import linalg
 from cygrad.ops.table import TABLE
 
 OPERATORS = {

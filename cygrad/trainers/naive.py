@@ -12,7 +12,7 @@ from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.paths import folder_path
-from cygrad.ops.entropy import cross_entropy
+from cygrad.ops.losses.entropy import cross_entropy
 from cygrad.optim.settings import count
 from cygrad.trainers.evaluator import Evaluator
 from cygrad.trainers.history import History

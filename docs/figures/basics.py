@@ -103,7 +103,7 @@ def operator():
     """What tanh declares, and what runs in forward, in backward, and in backward with create_graph."""
     row = next(row for row in cg.ops.TABLE if row.name == "tanh")
     formula = re.sub(r"\s{2,}", ",  ", type(row.operator).__doc__.partition("\n")[0])
-    source = ROOT.joinpath("cygrad", "ops", "functions.pyx").read_text()
+    source = ROOT.joinpath("cygrad/ops/elementwise/functions.pyx").read_text()
     declared = re.search(r"cdef class Tanh\(.*?dx = \"(.*?)\"", source, re.S)[1]
     x = cg.tensor([0.5]).attach_grad()
     with cg.record(): y = cg.tanh(x)

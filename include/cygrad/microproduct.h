@@ -1,4 +1,4 @@
-/* Blocks of matrix products that are summed in registers, for kernels/microproduct.pyx. Vectors are as wide as those of
+/* Blocks of matrix products that are summed in registers, for linalg/microproduct.pyx. Vectors are as wide as those of
    the instruction level. With AVX-512 a block is 8 rows by 3 vectors: its 24 sums, 3 vectors of B and one number of A
    fill 28 of 32 registers, and there are 11 loads for 24 multiplications. Levels with 16 registers have 4 rows.
 

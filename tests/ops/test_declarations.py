@@ -11,13 +11,13 @@ import pytest
 import cygrad as cg
 from cygrad.core.execute.program import Program
 from cygrad.ops import ROWS
-from cygrad.ops.base import Elementwise
+from cygrad.ops.elementwise.base import Elementwise
 from cygrad.ops.calls import arguments_of, fits, operands
 from rows import every_case, in_dtype, tensors
 
 PACKAGE = Path(cg.__file__).parent
-OPERATORS = [o for family in dict.fromkeys(row.family for row in ROWS.values())
-             for o in {id(o): o for o in import_module(f"cygrad.ops.{family}").OPERATORS.values()}.values()]
+OPERATORS = [o for path in dict.fromkeys(row.path for row in ROWS.values())
+             for o in {id(o): o for o in import_module(f"cygrad.ops.{path}").OPERATORS.values()}.values()]
 
 
 def rows_of(operator):

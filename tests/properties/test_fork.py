@@ -177,7 +177,7 @@ def test_blas_works_alone_until_the_last_product_ends():
     """OpenBLAS's fork handler waits for its threads, forever if a product runs on them, so no product of cygrad may."""
     run("""
 import re, time
-from cygrad.kernels import blas
+from cygrad.kernels.linalg import blas
 def threads_of_blas():
     found = re.search("([0-9]+) threads", blas.blas_info())
     return int(found[1]) if found else 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.ops.masks import mask_put
+from cygrad.ops.shapes.masks import mask_put
 
 
 def test_memory_that_changes_while_it_is_used(tmp_path):
@@ -48,7 +48,7 @@ def test_a_mask_that_changes_after_it_was_counted(recording, more):
 
 
 def test_offsets_and_lengths_that_numpy_changed_since_forward():
-    from cygrad.ops.recurrent import rnn_layer
+    from cygrad.ops.layers.recurrent import rnn_layer
 
     at, n, w = cg.tensor([0, 2]), cg.tensor([2, 1]), cg.ones((5, 3)).attach_grad()
     with cg.record(): y = cg.embedding_bag(cg.tensor([0, 1, 2, 3]), w, at)

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/activations."""
+"""Sample calls and NumPy references of ops/layers/activations."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/attention."""
+"""Sample calls and NumPy references of ops/layers/attention."""
 
 import numpy as np
 

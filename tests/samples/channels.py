@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/channels."""
+"""Sample calls and NumPy references of ops/layers/channels."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/compare."""
+"""Sample calls and NumPy references of ops/elementwise/compare."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/conv."""
+"""Sample calls and NumPy references of ops/images/conv."""
 
 import itertools
 import math

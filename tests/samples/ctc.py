@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/ctc."""
+"""Sample calls and NumPy references of ops/losses/ctc."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/decompose.
+"""Sample calls and NumPy references of ops/linalg/decompose.
 
 Results of several tensors are joined to a vector, so that all of them are compared. The matrices are made symmetric
 inside the tested function, because only a triangle is read and the gradient is symmetric."""

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/determinant."""
+"""Sample calls and NumPy references of ops/linalg/determinant."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/diagonal."""
+"""Sample calls and NumPy references of ops/linalg/diagonal."""
 
 import numpy as np
 

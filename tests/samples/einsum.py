@@ -1,8 +1,8 @@
-"""Sample calls and NumPy references of ops/einsum."""
+"""Sample calls and NumPy references of ops/linalg/einsum."""
 
 import numpy as np
 
-from cygrad.ops import einsum
+from cygrad.ops.linalg import einsum
 
 from . import Sampled
 from .makers import call, real

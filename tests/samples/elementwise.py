@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/elementwise."""
+"""Sample calls and NumPy references of ops/elementwise/elementwise."""
 
 import numpy as np
 

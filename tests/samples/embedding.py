@@ -1,10 +1,10 @@
-"""Sample calls and NumPy references of ops/embedding."""
+"""Sample calls and NumPy references of ops/layers/embedding."""
 
 import itertools
 
 import numpy as np
 
-from cygrad.ops.embedding import embedding_bag
+from cygrad.ops.layers.embedding import embedding_bag
 
 from . import Sampled
 from .makers import call, integers, real

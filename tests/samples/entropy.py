@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/entropy."""
+"""Sample calls and NumPy references of ops/losses/entropy."""
 
 import numpy as np
 

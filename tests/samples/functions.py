@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/functions."""
+"""Sample calls and NumPy references of ops/elementwise/functions."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/gradient."""
+"""Sample calls and NumPy references of ops/layers/gradient."""
 
 from . import Sampled
 from .makers import call, real

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/index."""
+"""Sample calls and NumPy references of ops/shapes/index."""
 
 import numpy as np
 

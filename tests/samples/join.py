@@ -1,8 +1,8 @@
-"""Sample calls and NumPy references of ops/join."""
+"""Sample calls and NumPy references of ops/shapes/join."""
 
 import numpy as np
 
-from cygrad.ops import join
+from cygrad.ops.shapes import join
 
 from . import Sampled
 from .makers import call, real

@@ -1,4 +1,5 @@
-"""Sample calls and NumPy references of elementwise losses: ops/distances, ops/likelihoods, ops/margins."""
+"""Sample calls and NumPy references of elementwise losses: ops/losses/distances, ops/losses/likelihoods,
+ops/losses/margins."""
 
 import math
 

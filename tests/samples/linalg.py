@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/linalg."""
+"""Sample calls and NumPy references of ops/linalg/linalg."""
 
 import numpy as np
 

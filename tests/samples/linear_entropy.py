@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/linear_entropy."""
+"""Sample calls and NumPy references of ops/losses/linear_entropy."""
 
 from . import Sampled
 from .entropy import cross_entropy_like, several

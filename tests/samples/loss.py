@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/loss."""
+"""Sample calls and NumPy references of ops/losses/loss."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/masks."""
+"""Sample calls and NumPy references of ops/shapes/masks."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/minmax."""
+"""Sample calls and NumPy references of ops/reductions/minmax."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/normalize."""
+"""Sample calls and NumPy references of ops/layers/normalize."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/pool and ops/patches."""
+"""Sample calls and NumPy references of ops/images/pool and ops/images/patches."""
 
 import itertools
 import math

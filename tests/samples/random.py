@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/random."""
+"""Sample calls and NumPy references of ops/layers/random."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/recurrent."""
+"""Sample calls and NumPy references of ops/layers/recurrent."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/reduce."""
+"""Sample calls and NumPy references of ops/reductions/reduce."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/resize."""
+"""Sample calls and NumPy references of ops/images/resize."""
 
 import numpy as np
 

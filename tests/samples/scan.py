@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/scan."""
+"""Sample calls and NumPy references of ops/reductions/scan."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/shape."""
+"""Sample calls and NumPy references of ops/shapes/shape."""
 
 import numpy as np
 

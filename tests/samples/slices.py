@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/slices."""
+"""Sample calls and NumPy references of ops/shapes/slices."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/softmax."""
+"""Sample calls and NumPy references of ops/reductions/softmax."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/solve."""
+"""Sample calls and NumPy references of ops/linalg/solve."""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
-"""Sample calls and NumPy references of ops/sort."""
+"""Sample calls and NumPy references of ops/shapes/sort."""
 
 import numpy as np
 
-from cygrad.ops import sort
+from cygrad.ops.shapes import sort
 
 from . import Sampled
 from .makers import call, real

@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/special."""
+"""Sample calls and NumPy references of ops/elementwise/special."""
 
 import numpy as np
 import scipy.special

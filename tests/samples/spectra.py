@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/spectra.
+"""Sample calls and NumPy references of ops/linalg/spectra.
 
 The signs of singular vectors and eigenvectors are arbitrary. The references have those of cygrad."""
 

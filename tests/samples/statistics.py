@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/statistics."""
+"""Sample calls and NumPy references of ops/reductions/statistics."""
 
 import numpy as np
 

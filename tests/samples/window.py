@@ -1,4 +1,4 @@
-"""Sample calls and NumPy references of ops/window."""
+"""Sample calls and NumPy references of ops/shapes/window."""
 
 import numpy as np
 

@@ -15,9 +15,9 @@ from functools import partial
 import numpy as np
 
 import cygrad as cg
-from cygrad.ops.ctc import ctc_loss_packed
-from cygrad.ops.pool import pool_put, pool_take
-from cygrad.ops.recurrent import gru_layer, lstm_layer
+from cygrad.ops.losses.ctc import ctc_loss_packed
+from cygrad.ops.images.pool import pool_put, pool_take
+from cygrad.ops.layers.recurrent import gru_layer, lstm_layer
 
 ROUNDS = 12                                         # calls of each case
 N = 1 << 20                                         # elements: kernels of this size run without the GIL

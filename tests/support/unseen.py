@@ -15,7 +15,8 @@ import numpy as np
 
 import cygrad as cg
 from cygrad.core.interop.numpy import tensor
-from cygrad.ops import index, masks, scan, slices, sort, window
+from cygrad.ops.shapes import index, masks, slices, sort, window
+from cygrad.ops.reductions import scan
 from tests.samples import TABLE
 
 SOURCE = r"""

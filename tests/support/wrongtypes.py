@@ -50,8 +50,8 @@ LEFT_OUT = {
     "cygrad.core.thread_state.set_recording",
     "cygrad.core.thread_state.set_training", "cygrad.core.source.observe",
     "cygrad.core.backward.deposit.open_collected",
-    "cygrad.kernels.blas._before_fork", "cygrad.kernels.blas._after_fork_in_parent",
-    "cygrad.kernels.blas._after_fork_in_child", "cygrad.kernels.threads._after_fork",
+    "cygrad.kernels.linalg.blas._before_fork", "cygrad.kernels.linalg.blas._after_fork_in_parent",
+    "cygrad.kernels.linalg.blas._after_fork_in_child", "cygrad.kernels.threads._after_fork",
 }
 SLOTS = ["__add__", "__radd__", "__sub__", "__mul__", "__matmul__", "__truediv__", "__pow__", "__and__", "__or__",
          "__xor__",

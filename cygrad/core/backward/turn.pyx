@@ -35,7 +35,7 @@ from cygrad.core.graph.slots cimport (
 )
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, Layout, itemsize
-from cygrad.kernels.reduce cimport sum_to
+from cygrad.kernels.reductions.reduce cimport sum_to
 
 
 @cython.freelist(4)

@@ -24,12 +24,12 @@ from cygrad.core.graph.construct cimport computed, fresh, view_of
 from cygrad.core.graph.calls cimport note, tensor_item
 from cygrad.core.graph.steps cimport WRITES, Arrays, call, put, trace_call
 from cygrad.core.graph.trace cimport positions_of, refuse_step
-from cygrad.kernels cimport index as kernels
+from cygrad.kernels.shapes cimport index as kernels
 from cygrad.kernels cimport laws
 from cygrad.kernels cimport random as kernel
 from cygrad.kernels.array cimport BOOL, FLOAT64, INT64, UINT64, Array, is_floating, is_real
-from cygrad.kernels.sort cimport order as sort_order
-from cygrad.kernels.sort cimport order_room
+from cygrad.kernels.shapes.sort cimport order as sort_order
+from cygrad.kernels.shapes.sort cimport order_room
 from libc.math cimport floor, sqrt
 from libc.stdint cimport int64_t, uint64_t
 

@@ -15,7 +15,7 @@ from cygrad.kernels.array cimport BOOL, FLOAT64, INT64, is_floating, is_real
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import PrecisionWarning, described
-from cygrad.kernels.blas import blas_info
+from cygrad.kernels.linalg.blas import blas_info
 from cygrad.kernels.by_dtype cimport put_number
 
 

@@ -18,7 +18,7 @@ from cygrad.core.store.buffer cimport (
     EXTERNAL, OTHER, WORKSPACE, Buffer, allocate, drop, mark_gradient, unmark_gradient,
 )
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels cimport index as kernel
+from cygrad.kernels.shapes cimport index as kernel
 from cygrad.kernels.array cimport BOOL, INT64, MAX_NDIM, Array, Layout, has_gradients, is_floating, itemsize
 from cygrad.kernels.grouping cimport Groups, group, group_bytes, sum_groups
 

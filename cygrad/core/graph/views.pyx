@@ -4,7 +4,7 @@ behind), and so is a view that was itself written. When a stale tensor is next u
 of the base (renew). So each use contributes its own gradient. A tensor that shares memory but is not part of the graph
 is detached: it comes from detach(), or it is a view made while not recording. The above does not apply to it.
 
-A Window is such a part of the base. The operators as_view and put_view (ops/window.pyx) read and write it."""
+A Window is such a part of the base. The operators as_view and put_view (ops/shapes/window.pyx) read and write it."""
 
 cimport cython
 

@@ -49,7 +49,7 @@ def test_no_error_names_another_function(name, f):
 def test_signature_and_documentation_are_kept():
     f = cg.tensordot
     assert str(inspect.signature(f)).startswith("(x: 'Data', y: 'Data', axes:")
-    assert (f.__name__, f.__module__) == ("tensordot", "cygrad.ops.products") and "sums of products" in f.__doc__
+    assert (f.__name__, f.__module__) == ("tensordot", "cygrad.ops.linalg.products") and "sums of products" in f.__doc__
     for name in NAMES: assert getattr(cg, name).__wrapped__.__name__ == name
 
 

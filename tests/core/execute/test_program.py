@@ -10,7 +10,7 @@ import pytest
 
 import cygrad as cg
 from cygrad.core.execute.program import Program
-from cygrad.ops.slices import put
+from cygrad.ops.shapes.slices import put
 
 from rows import every_gradient, floating_places, same_bits, tensors
 

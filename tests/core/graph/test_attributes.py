@@ -4,6 +4,7 @@ import copy
 import functools
 import gc
 import importlib
+from pathlib import Path
 import pickle
 
 import pytest
@@ -80,8 +81,11 @@ def module_of(operator):
 
 def classes():
     """The classes of attributes in ops/, without abstract bases."""
-    found = [c for name in FILES for c in vars(importlib.import_module("cygrad.ops." + name)).values()
-             if isinstance(c, type) and issubclass(c, Attributes) and c.__module__ == "cygrad.ops." + name]
+    paths = [path for path in Path(cg.__file__).parent.glob("ops/*/*.pyx") if path.stem in FILES]
+    assert len(paths) == len(FILES)
+    names = [f"cygrad.ops.{path.parent.name}.{path.stem}" for path in paths]
+    found = [c for name in names for c in vars(importlib.import_module(name)).values()
+             if isinstance(c, type) and issubclass(c, Attributes) and c.__module__ == name]
     assert len(found) > 8
     return found
 

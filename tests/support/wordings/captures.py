@@ -6,7 +6,7 @@ import cygrad as cg
 from cygrad.graph import Net, Operator, Workspace, register_gradient
 from cygrad.nets.capture import Reader
 from cygrad.ops import ROWS
-from cygrad.ops.running import move_statistics
+from cygrad.ops.layers.running import move_statistics
 from cygrad.testing import check_gradients, compare_nets
 
 X = np.array([1.0, 2.0])

@@ -3,8 +3,8 @@
 import numpy as np
 
 import cygrad as cg
-from cygrad.ops.index import add_at
-from cygrad.ops.slices import ArrayIndex, Region, Slices
+from cygrad.ops.shapes.index import add_at
+from cygrad.ops.shapes.slices import ArrayIndex, Region, Slices
 from wrong import kept_index, run_with_another_mask
 
 CASES = [

@@ -3,7 +3,7 @@
 import numpy as np
 
 import cygrad as cg
-from cygrad.ops.criteria import Settings
+from cygrad.ops.losses.criteria import Settings
 
 
 def x():

@@ -3,8 +3,8 @@
 import cygrad as cg
 from cygrad.core.graph.views import Window
 from cygrad.ops import Row
-from cygrad.ops.base import Elementwise
-from cygrad.ops.shape import Permutation
+from cygrad.ops.elementwise.base import Elementwise
+from cygrad.ops.shapes.shape import Permutation
 
 CASES = [
     (lambda: cg.polygamma(0.5, cg.zeros(2)), TypeError,

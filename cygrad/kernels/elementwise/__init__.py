@@ -1,0 +1,1 @@
+"""Kernels. Arithmetic, functions and comparisons, element by element."""

@@ -1,0 +1,1 @@
+"""Kernels. Convolution, pooling and resizing, over one to three dimensions."""

@@ -1,0 +1,1 @@
+"""Kernels. Other operators of layers: activation, normalization, attention, recurrence."""

@@ -1,0 +1,1 @@
+"""Kernels. Linear algebra: products, decompositions, linear systems."""

@@ -1,0 +1,1 @@
+"""Kernels. Reductions, scans and what is made of them."""

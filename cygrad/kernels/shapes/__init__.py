@@ -1,0 +1,1 @@
+"""Kernels. Shapes and indices: views, joining, indexing, sorting."""

@@ -1,0 +1,1 @@
+"""Arithmetic, functions and comparisons, element by element."""

@@ -1,0 +1,1 @@
+"""Convolution, pooling and resizing, over one to three dimensions."""

@@ -1,0 +1,1 @@
+"""Other operators of layers: activation, normalization, attention, recurrence."""

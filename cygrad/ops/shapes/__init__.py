@@ -1,0 +1,1 @@
+"""Shapes and indices: views, joining, indexing, sorting."""
