@@ -8,9 +8,9 @@ from contextlib import nullcontext
 import numpy as np
 import programs
 import pytest
+from small_models import MODELS
 
 import cygrad as cg
-from cygrad import nn
 from cygrad.core.store import buffer as core
 
 N = 10_000                                          # elements of a value
@@ -63,30 +63,6 @@ def test_a_smaller_budget_costs_more():
         with cg.memory.budget(int(share * peak)) as b: chain(x)
         costs.append(b.recomputed.calls)
     assert costs == sorted(costs) and costs[-1] > costs[1] > costs[0] == 0
-
-
-class Block(nn.Module):
-    def __init__(self, width):
-        self.a, self.b, self.drop = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.Dropout(0.1)
-
-    def forward(self, x): return x + self.drop(self.b(cg.gelu(self.a(x))))
-
-
-class Last(nn.Module):
-    """The last state of two recurrent layers."""
-
-    def __init__(self): self.first, self.second, self.head = nn.LSTM(8, 16), nn.LSTM(16, 16), nn.Linear(16, 4)
-
-    def forward(self, x): return self.head(self.second(cg.tanh(self.first(x)[0]))[0][-1])
-
-
-MODELS = {
-    "blocks": lambda: (nn.Sequential(*[Block(16) for _ in range(6)], nn.Linear(16, 4)), cg.random.normal((64, 16))),
-    "convolutions": lambda: (nn.Sequential(
-        nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(8 * 36, 4)), cg.random.normal((8, 1, 16, 16))),
-    "lstm": lambda: (Last(), cg.random.normal((12, 8, 8))),
-}
 
 
 @pytest.mark.parametrize("which", MODELS)
