@@ -66,6 +66,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "node": "Node",
     "outputs": "Tensor | Sequence[Tensor]", "mode": "Literal['stdout', 'dicts']",
     "why.t": "Tensor", "limit.bytes": "int | str", "budget.bytes": "int | str",
+    "offload.directory": "str | PathLike[str]", "offload.smallest": "int | str",
     **{f"MemoryLimitError.{name}": "str" for name in "message operation line".split()},
     **{f"MemoryLimitError.{name}": "int" for name in "requested limit fits".split()},
     "table.by": f"Literal{[*COLUMNS]}", "compare.by": f"Literal{[*BY]}", "plot.axis": f"Literal{[*AXES]}",
@@ -79,6 +80,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
     "plan": "profile", "checkpoint": "Any", "budget.floor_bytes": "int", "budget.recomputed": "Recomputed",
+    **{f"offload.{name}_bytes": "int" for name in "written read file".split()}, "offload.waited_seconds": "float",
     "Solver.fuse_into_backward": "FusedUpdates", "Solver.fused": "FusedUpdates | None",
     "Operator.as_row": "tuple[str, dict[str, Any]]", "Operator.kept": "tuple[list[int], list[int]]",
     **{f"Operator.{name}": "str" for name in ("operands", "outputs", "row")}, "Operator.functions": "dict[str, str]",

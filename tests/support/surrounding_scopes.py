@@ -1,5 +1,7 @@
 """More cases of surroundings: scopes in which a net is run by eager code."""
 
+from tempfile import TemporaryDirectory
+
 from surroundings import case, variable
 
 import cygrad as cg
@@ -31,4 +33,11 @@ def checkpointed(build):
 def bounded(build):
     def scope(run):
         with cg.memory.budget("1GiB"): run()
+    return inside_and_after(build, scope)
+
+
+@case("memory.offload", r"memory.offload\(\) is open in this thread")
+def offloaded(build):
+    def scope(run):
+        with TemporaryDirectory() as folder, cg.memory.offload(folder, smallest=0): run()
     return inside_and_after(build, scope)

@@ -17,6 +17,7 @@ function and one trace: it raises RuntimeError, which names the difference, for 
     saved_tensors_hooks     eager
     checkpoint              eager; in a captured function its operators are calls of the program
     memory.budget           eager
+    memory.offload          eager
     grad_req                kept; refused where a tensor has become a variable, or a variable is none any more
     stype                   kept
     mode                    kept by a net that has none (net.training is None), else fixed

@@ -520,6 +520,11 @@ def set_limit(nbytes):
     if arena.committed > limit: empty_cache()
 
 
+def is_bounded():
+    """Whether a memory.limit() or a memory.budget() is open, in any thread."""
+    return limit != <size_t>-1 or watching & BOUNDED != 0
+
+
 def set_bounded(on):
     """Whether the pool calls make_room() before it takes memory."""
     global watching
