@@ -98,7 +98,8 @@ class Workspace:
     budget: what the live bytes of the whole process, as memory.stats() counts them, stay under in runs, an int or a
     string such as "64MiB". The plan of a net then has steps that run again where values do not fit until they are read,
     with the same bits. What is live when a run begins decides what is left; if that has become too little, the run is
-    planned again. Raises MemoryLimitError, before anything runs, if there is no plan, with the least that is enough.
+    planned again. Raises MemoryLimitError, before anything runs or is forgotten, if there is no plan, with the least
+    that is enough. A net without a plan runs in a memory.budget(). immediate() is not bounded.
 
     A workspace serves one thread at a time: feed, run, fetch and free from another thread while it is in use raise
     RuntimeError."""
@@ -337,6 +338,7 @@ class Workspace:
     def _interpreted(self, net: Net, values: Values, kept: frozenset[str], hooks: Hooks | None = None) -> dict[str,
                                                                                                               Any]:
         """Run a net without a program. Results that are views of inputs are copied."""
+        if self._budget is not None: self._release([p for _, ps in self._programs.values() for p in ps or ()], values)
         with unscoped():
             with mode(net), nullcontext() if self._budget is None else budget(self._budget):
                 found = Run(net, values, kept, hooks).execute()
@@ -381,6 +383,19 @@ class Workspace:
         """Whether a run of a program stays within the budget."""
         return self._budget is None or stats()["live_bytes"] + program.missing_bytes <= self._budget
 
+    def _planned(self, net: Net, inputs: Any, kept: frozenset[str], split: int | None, values: Values,
+                 programs: list[Program]) -> tuple[Program, list[Program]]:
+        """A program, and under a budget those whose memory it needs: none, those that it replaces, or all. Memory in
+        which inputs are stays."""
+        if self._budget is None: return prepared(net, inputs, kept, split), []
+        fixed = [self._made[name] for name in values if name in self._made]
+        own = [p for p in programs if p.held_bytes and p not in fixed]
+        others = [p for _, found in self._programs.values() for p in found or () if p.held_bytes and p not in fixed]
+        try: return prepared(net, inputs, kept, split, self._budget + sum(p.held_bytes for p in own)), own
+        except MemoryLimitError:
+            if len(others) == len(own): raise
+        return prepared(net, inputs, kept, split, self._budget + sum(p.held_bytes for p in others)), others
+
     def _release(self, programs: Collection[Program], values: Values) -> None:
         """Give back the memory of programs. Blobs in it, but for the inputs `values`, have no values any more."""
         for name in [name for name, made in self._made.items() if made in programs and name not in values]:
@@ -403,22 +418,15 @@ class Workspace:
             programs = known[1]
             for program in programs:
                 if not program.difference() and self._fits(program): return program
-            if self._budget is not None:
-                del program
-                self._release(programs, values)
-                known, programs = None, []
+        made, replaced = None, list[Program]()
+        if not any(o.type == PYTHON for o in net.operators):
+            try: made, replaced = self._planned(net, inputs, kept, split, values, programs)
+            except RuntimeError as e:
+                if not str(e).startswith(CAPTURE): raise
+        if replaced: self._release(replaced, values)
         self._programs = {k: known for k, known in self._programs.items() if is_current(known[0](), k[1], net)}
         self._ready = {k: ready for k, ready in self._ready.items() if is_current(ready.net(), ready.edits, net)}
         self._begun = {k: begun for k, begun in self._begun.items() if is_current(begun.net(), begun.edits, net)}
-        made = None
-        if not any(o.type == PYTHON for o in net.operators):
-            try:
-                try: made = prepared(net, inputs, kept, split, self._budget)
-                except MemoryLimitError:            # (with the memory of other programs it may be enough)
-                    if not self._programs: raise
-                    self._release([p for _, known in self._programs.values() for p in known or ()], values)
-                    made = prepared(net, inputs, kept, split, self._budget)
-            except RuntimeError as e:
-                if not str(e).startswith(CAPTURE): raise
+        programs = [p for p in programs if p not in replaced]
         self._programs[key] = ref(net), None if made is None else [*programs[1 - KEPT:], made]
         return made

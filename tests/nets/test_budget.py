@@ -1,6 +1,7 @@
 """Nets under a budget: decided before the run, never a byte over, the same bits."""
 
 import gc
+import re
 
 import model_nets
 import numpy as np
@@ -207,3 +208,99 @@ def test_a_net_that_keeps_all_gradients_says_so():
     try: net.plan(shapes, budget=whole - 64)
     except cg.MemoryLimitError as e: assert "share_blobs()" in e.__notes__[0] and e.requested == whole
     else: raise AssertionError("no error")
+
+
+def test_two_batch_sizes_in_turn():
+    net, x = Net(), "x"
+    for _ in range(10): x = net.tanh(x)
+    net.sum(net.mul([x, x]), "loss")
+    net.add_gradient_operators(["loss"])
+    net.share_blobs()
+    whole = net.plan({"x": (4096,)}).peak_bytes
+    workspace = Workspace(cg.memory.stats()["live_bytes"] + 4 * 4096 + whole * 6 // 10)
+    for n in (4096, 2000, 4096, 2000):
+        workspace.feed("x", np.ones(n, "f4"))
+        workspace.run(net)
+        assert cg.memory.stats()["live_bytes"] <= workspace._budget
+
+
+def test_a_refused_plan_changes_nothing():
+    one, two = Net("one"), Net("two")
+    one.exp("x", "y")
+    z = "x"
+    for _ in range(6): z = two.tanh(z)
+    two.sum(z, "loss")
+    two.add_gradient_operators(["loss"])
+    before = cg.memory.stats()["live_bytes"]
+    workspace = Workspace(before + 17_000)
+    workspace.feed("x", np.ones(1000, np.float32))
+    workspace.run(one)
+    try: workspace.run(two)
+    except cg.MemoryLimitError as e: more = int(re.search(r"raise the budget by ([\d,]+)", str(e))[1].replace(",", ""))
+    else: raise AssertionError("no error")
+    np.testing.assert_allclose(workspace.fetch("y").numpy(), np.e, rtol=1e-6)
+    del workspace
+    workspace = Workspace(before + 17_000 + more)
+    workspace.feed("x", np.ones(1000, np.float32))
+    workspace.run(two)
+
+
+def test_the_least_counts_what_lives_already():
+    """A budget below what is live is refused with the number that makes it enough."""
+    net = Net()
+    net.exp("x", "y")
+    held = cg.ones(1000)
+    budget = cg.memory.stats()["live_bytes"] - 3000
+    for _ in range(2):
+        workspace = Workspace(budget)
+        workspace.feed("x", np.ones(1000, np.float32))
+        try: workspace.run(net)
+        except cg.MemoryLimitError as e:
+            budget += int(re.search(r"raise the budget by ([\d,]+)", str(e))[1].replace(",", ""))
+        del workspace
+    workspace = Workspace(budget)
+    workspace.feed("x", np.ones(1000, np.float32))
+    workspace.run(net)
+    assert cg.memory.stats()["live_bytes"] <= budget and held.shape == (1000,)
+
+
+def test_results_are_there_after_forward():
+    """y is an output that nothing reads after the first part, which may drop it, but must have it at its end."""
+    def made():
+        net = Net()
+        y = net.exp("x", "y")
+        parts = [net.mul([net.tanh(net.sin(y)), float(k)]) for k in range(8)]
+        s = parts[0]
+        for p in parts[1:]: s = net.maximum([s, p])
+        net.sum(net.mul([s, s]), "loss")
+        net.add_gradient_operators(["loss"])
+        net.share_blobs()
+        net.outputs = [*net.outputs, "y"]
+        return net
+
+    a = np.linspace(-1, 1, 4096, dtype="f4")
+    wanted, most = np.exp(a), 0
+    for share in (100, 95, 90, 85, 80, 75):
+        net, workspace = made(), Workspace(None if share == 100 else int(most * share / 100))
+        workspace.feed("x", a)
+        cg.memory.reset_peak()
+        try: workspace.forward(net, clear_no_need_grad=True)
+        except cg.MemoryLimitError: break
+        most = most or cg.memory.stats()["peak_bytes"]
+        np.testing.assert_allclose(workspace.fetch("y").numpy(), wanted, rtol=1e-6)
+        del workspace
+    assert share < 95
+
+
+def test_eager_runs_take_the_memory_of_plans():
+    net, x = Net(), "x"
+    for _ in range(12): x = net.tanh(x)
+    net.sum(net.mul([x, x]), "loss")
+    net.add_gradient_operators(["loss"])
+    net.share_blobs()
+    workspace = Workspace(cg.memory.stats()["live_bytes"] + 40_000 + net.plan({"x": (5000,)}).peak_bytes // 2)
+    workspace.feed("x", np.linspace(-1, 1, 5000, dtype="f4"))
+    workspace.run(net)
+    with cg.autograd.detect_anomaly(): workspace.run(net)
+    workspace.run(net, before=lambda operator, values: None)
+    workspace.run(net)

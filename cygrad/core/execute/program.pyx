@@ -15,13 +15,13 @@ from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.placing cimport Interval
 from cygrad.core.execute.recomputing cimport Simulation, recompute
 from cygrad.core.execute.reusing cimport drop_unused, reuse
-from cygrad.core.execute.schedule cimport schedule_of
+from cygrad.core.execute.schedule cimport ProgramSchedule, find_used, schedule_of
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.graph.construct cimport copy_plain, zeros_like
 from cygrad.core.graph.tensor cimport array_of, data_of, ensure_tensor, is_tracked, put_grad, ready
 from cygrad.core.interop.creation cimport fill
 from cygrad.core.graph.effects cimport ASSIGNED_NONE, REMOVED, ZEROED, Change, change_in, finish
-from cygrad.core.graph.steps cimport Pointer, Step, repeats, zeroes
+from cygrad.core.graph.steps cimport Pointer, Step, repeats
 from cygrad.core.graph.trace cimport (
     CONSTANT, GRADIENT, INPUT, PREPARING, TENSOR, Storage, on_buffer, refuse_trace,
 )
@@ -244,17 +244,27 @@ cdef class Program:
         cdef Storage storage
         cdef Interval* x
         cdef int i
+        cdef size_t missing = 0
         self.schedule = s
         self.storages = tuple(s.storages)
         drop_unused(s)
-        if budget is not None: limit = max(budget - <Py_ssize_t>(counters.live + self.gradient_bytes()), 0)
-        if limit is not None and s.place_all(PLACING) > limit:
-            again = recompute(s, limit)
-            self.repeated, self.repeated_work = again.repeated, again.work
+        self.used = find_used(s)
         reuse(s)
-        if s.place_all(PLACING) > (limit if limit is not None else s.size):
-            s.find_lives()                          # (without)
+        s.place_all(PLACING)
+        if budget is not None:
+            left = budget - <Py_ssize_t>(counters.live + self.gradient_bytes())
+            limit, missing = max(left, 0), max(-left, 0)
+        if limit is not None and (s.size > limit or missing):
+            s.find_lives()
             s.place_all(PLACING)
+            again = recompute(s, limit, missing)
+            self.repeated, self.repeated_work = again.repeated, again.work
+            reuse(s)
+            if s.place_all(PLACING) > <size_t>limit:
+                s.find_lives()                      # (without)
+                s.place_all(PLACING)
+            self.outside = {<size_t>storage.tensor.buffer for storage in self.storages
+                            if storage.kind == TENSOR and storage.number not in again.shared}
         self.steps, self.split, self.arena_bytes, self.bound_bytes = tuple(s.steps), s.split, s.size, s.bound
         for step in self.steps: self.work += 0 if repeats(step) is not None else step.work
         self.find_spots()
@@ -298,7 +308,6 @@ cdef class Program:
             for k in range(s.n_pointers):
                 p = &s.pointers[k]
                 i = arena if p.life >= 0 else p.storage
-                if p.life < 0 and not zeroes(s): (<Storage>self.storages[i]).in_use = True
                 self.spots[next_spot[i]].at = p.at
                 self.spots[next_spot[i]].offset = p.offset
                 if p.life >= 0: self.spots[next_spot[i]].offset += self.schedule.lives[p.life].offset
@@ -406,26 +415,34 @@ cdef class Program:
                 g = copy_plain(g)
                 put_grad(s.leaf, g)
             ready(g)
+            if self.outside is not None and s.address != g.buffer.data and <size_t>g.buffer in self.outside:
+                raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} shares the memory of a "
+                                   f"tensor outside from which steps run again under the budget; assign a copy()")
             self.held.append(g)                     # (a step may put a GradientSlice in its place)
             self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
         return 0
 
-    cdef size_t gradient_bytes(self) noexcept:
-        """The bytes of the gradients that a run makes, because there are none, or others refer to them."""
+    cdef size_t gradient_bytes(self) except? 0:
+        """The bytes of the gradients that a run makes (bind_gradients)."""
         cdef Storage s
         cdef Tensor g
         cdef size_t total = 0
         for s in self.storages:
-            if s.kind != GRADIENT: continue
-            g = s.leaf.grad
-            if g is None or g.buffer.flags & ZEROS or is_tracked(g) or s.anew:
+            g = s.leaf.grad if s.kind == GRADIENT else None
+            if s.kind != GRADIENT or s.number not in self.used or g is None and not s.in_use: continue
+            if g is None or g.buffer.flags & ZEROS or is_tracked(g) or s.anew and has_others(g):
                 total += s.leaf.layout.size * itemsize(s.leaf.dtype)
         return total
 
     @property
     def missing_bytes(self):
         """The bytes that a run will take: its arena, if it has none yet, and gradients."""
-        return self.gradient_bytes() + (self.arena_bytes if self.arena is None else 0)
+        return self.gradient_bytes() + self.arena_bytes - self.held_bytes
+
+    @property
+    def held_bytes(self):
+        """The bytes of its arena; 0 before the first run."""
+        return self.arena_bytes if self.arena is not None else 0
 
     cdef int restore_constants(self) except -1:
         """Restore the constants that steps write to."""
@@ -434,9 +451,9 @@ cdef class Program:
             if s.kind == CONSTANT: memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
         return 0
 
-    cdef bint uses(self, Storage s) noexcept:
+    cdef bint uses(self, Storage s):
         """Whether a step has an address in a storage. (None has, in that of a gradient that is a GradientSlice.)"""
-        return self.first_spot[s.number] < self.first_spot[s.number + 1]
+        return s.number in self.used
 
     cdef int check_argument(self, int i, Tensor x, given) except -1:
         """Raise ValueError or TypeError unless `x` has the shape and dtype of argument i, and can be written if a step

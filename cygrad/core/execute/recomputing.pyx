@@ -1,598 +1,116 @@
-"""Recomputation: a pass over the steps of a program, after which its virtual buffers need at most a given number of
-bytes. What does not fit is dropped and made again, by the step that computed it, before its next use.
+"""Recomputation: a pass over the steps of a program, after which its arena has at most a given number of bytes. What
+does not fit is dropped and made again, by the step that computed it, before its next use.
 
-The order of the steps is that of the program. The pass simulates it: when a step needs more than there is, the content
-with the lowest score is dropped,
+Runs are simulated (simulating.pyx) with several rules, and with less memory than there is, since a greedy choice can be
+worse where there is more. The cheapest run that can be placed is taken."""
 
-    score = price**a / (nbytes * distance**b)
-
-where `price` is the work to make it again, what would have to be made before it included, and `distance` the number of
-steps until its next use. Content that no step reads again is dropped at once. (With a = 1 and the time since the last
-use in the place of the distance, this is dynamic tensor rematerialization, Kirisame et al., 2021, arXiv:2006.09616. A
-program knows the future.) Several rules are tried, each also with less memory, since a greedy choice can be worse
-where there is more; the one with the least work is taken.
-
-A step can run again if it does nothing but write its results, and if what it reads is unchanged."""
-
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
-from libc.math cimport INFINITY, pow
-from libc.string cimport memcpy
-
-from cygrad.core.execute.placing cimport Interval
-from cygrad.core.execute.reusing cimport reuse
-from cygrad.core.execute.schedule cimport in_arena
-from cygrad.core.graph.steps cimport READS, WRITES, Pointer, Step, repeated
-from cygrad.core.graph.trace cimport TENSOR, Storage
-from cygrad.core.store.buffer cimport EXTERNAL
+from cygrad.core.execute.placing cimport ALIGNMENT
+from cygrad.core.execute.simulating cimport N_B, N_RULES, Item
+from cygrad.core.graph.steps cimport Step
 
 from heapq import heapify, heappop, heappush
 
 from cygrad.core.errors import MemoryLimitError
 
 cdef enum:
-    N_A = 4                 # exponents in the score
-    N_B = 3
-    N_RULES = N_A * N_B
     RUNGS = 8               # limits below the one that was asked for,
     BEST = 4                # with which these rules are tried too
     ATTEMPTS = 32           # to place the buffers of a run, with less and less memory
     SHOWN = 3               # buffers that an error lists
 
-cdef double PLACING = 2e7   # pairs of buffers that are compared to place them better, in each attempt
 cdef double RATIO = 0.98    # of a limit to the next larger one
 cdef double SLACK = 1.25    # runs with more work than so many times the least are not tried
 
-cdef double[N_A] exponents_a = [0.5, 0.75, 1, 1.5]
-cdef double[N_B] exponents_b = [0.25, 0.5, 1]
+
+cdef int search(Simulation x, size_t limit, object tried, list found) except -1:
+    """Append (work, bytes below `whole`, rule, peak) for each rule of those tried with which `limit` bytes are
+    enough."""
+    cdef int k
+    for k in tried:
+        if not x.run(limit, k, False): continue
+        found.append((x.work, x.whole - limit, k, x.peak))
+        x.most = min(x.most, SLACK * x.work)
+    return 0
 
 
-cdef class Simulation:
-
-    def __dealloc__(self):
-        PyMem_Free(self.items)
-        PyMem_Free(self.steps)
-        PyMem_Free(self.lists)
-        PyMem_Free(self.powers)
-        PyMem_Free(self.lives_before)
-
-    cdef int allocate(self) except -1:
-        """Make room for what is known of the steps and of the items."""
-        cdef Step step
-        cdef int n = self.n_steps, m = self.schedule.n, total = 1, k
-        for step in self.schedule.steps: total += step.n_pointers
-        self.items = <Item*>PyMem_Calloc(m + total, sizeof(Item))
-        self.steps = <StepUses*>PyMem_Calloc(n + 1, sizeof(StepUses))
-        self.lists = <int*>PyMem_Calloc(6 * total + 3 * m + 2 * n + 3, sizeof(int))
-        self.powers = <double*>PyMem_Calloc(N_B * (n + 2), sizeof(double))
-        if self.items == NULL or self.steps == NULL or self.lists == NULL or self.powers == NULL:
-            raise MemoryError("no memory for the plan of a program")
-        for k in range(N_B * (n + 2)): self.powers[k] = pow(k % (n + 2) + 1, exponents_b[k // (n + 2)])
-        self.reads, self.makes, self.uses = self.lists, self.lists + total, self.lists + 2 * total
-        self.owners, self.current = self.uses + total, self.uses + 2 * total
-        self.candidates = self.current + m
-        self.waiting = self.candidates + m + total
-        self.visiting = self.waiting + n + 1
-        return 0
-
-    cdef int read_schedule(self, ProgramSchedule s) except -1:
-        """Find out what each step reads and computes."""
-        cdef Step step
-        cdef Item* x
-        cdef StepUses* u
-        cdef int i, at, n_uses = 0
-        self.schedule, self.n_steps = s, len(s.steps)
-        self.allocate()
-        for i in range(s.n): self.current[i] = -1
-        for at in range(self.n_steps):
-            step, u = <Step>s.steps[at], &self.steps[at]
-            u.reads, u.makes, u.work = self.n_reads, self.n_makes, step.work
-            self.read_step(step, at)
-            u[1].owners = u.owners + step.n_pointers
-        self.steps[self.n_steps].reads, self.steps[self.n_steps].makes = self.n_reads, self.n_makes
-        for i in range(s.n):
-            if self.current[i] >= 0: self.items[self.current[i]].kept = s.lives[i].kept
-        for i in range(self.n_items):               # (so far, `last` is the number of uses)
-            x = &self.items[i]
-            x.first, n_uses = n_uses, n_uses + x.last
-            x.last = x.first
-        for at in range(self.n_steps):
-            u = &self.steps[at]
-            for i in range(u.makes, u[1].makes): self.add_use(&self.items[self.makes[i]], at)
-            for i in range(u.reads, u[1].reads): self.add_use(&self.items[self.reads[i]], at)
-        self.find_rooms()
-        return self.find_repeatable()
-
-    cdef int read_step(self, Step step, int at) except -1:
-        """Find out what a step reads and computes."""
-        cdef ProgramSchedule s = self.schedule
-        cdef Pointer* p
-        cdef int* owners = self.owners + self.steps[at].owners
-        cdef int k, item, new = self.n_items        # items from here on are new
-        for k in range(step.n_pointers):
-            p = &step.pointers[k]
-            owners[k] = -1
-            if not in_arena(s, p.life) or not p.access & READS: continue
-            item = self.current[p.life] if self.current[p.life] >= 0 else self.add_item(p.life, -1)
-            owners[k] = item
-            self.read_access(item, at, p.access, item < new)
-        for k in range(step.n_pointers):
-            p = &step.pointers[k]
-            if not in_arena(s, p.life) or p.access & READS: continue
-            item = self.current[p.life]
-            if item < 0: item = self.add_item(p.life, -1)
-            elif item < new and self.items[item].next == at and self.items[item].writer != at:
-                item = self.add_item(p.life, item)
-            owners[k] = self.current[p.life] = item
-            self.read_access(item, at, WRITES, item < new)
-        return 0
-
-    cdef int read_access(self, int item, int at, int access, bint reads) noexcept:
-        """Count a step among those that use an item, and among those that write it."""
-        cdef Item* x = &self.items[item]
-        if access & WRITES and x.writer != at: x.writer, x.writers = at, x.writers + 1
-        if x.next == at: return 0                   # (the step has several addresses in it)
-        x.next = at
-        x.last += 1
-        if reads: self.reads[self.n_reads], self.n_reads = item, self.n_reads + 1
-        return 0
-
-    cdef int add_item(self, int life, int over) noexcept:
-        """A new item in a virtual buffer, which is written over the item `over`; -1: over none."""
-        cdef Item* x = &self.items[self.n_items]
-        x.nbytes, x.life, x.over, x.writer, x.next = self.schedule.lives[life].nbytes, life, over, -1, -1
-        self.current[life] = self.n_items
-        self.makes[self.n_makes], self.n_makes = self.n_items, self.n_makes + 1
-        self.n_items += 1
-        return self.n_items - 1
-
-    cdef int find_rooms(self) noexcept:
-        """Remove from `makes` what only its own step uses. (That needs room for it.)"""
-        cdef Item* x
-        cdef StepUses* u
-        cdef int at, k, n = 0, first, stop
-        for at in range(self.n_steps):
-            u = &self.steps[at]
-            first, stop, u.makes = u.makes, u[1].makes, n
-            for k in range(first, stop):
-                x = &self.items[self.makes[k]]
-                if x.last - x.first > 1 or x.kept or x.over >= 0: self.makes[n], n = self.makes[k], n + 1
-                else: u.room += x.nbytes
-        self.steps[self.n_steps].makes = n
-        return 0
-
-    cdef int add_use(self, Item* x, int at) noexcept:
-        self.uses[x.last] = at
-        x.last += 1
-        return 0
-
-    cdef int find_repeatable(self) except -1:
-        """Find out until when each item can be made again: as long as nothing has written to what its step reads."""
-        cdef ProgramSchedule s = self.schedule
-        cdef Step step
-        cdef Item* x
-        cdef StepUses* u
-        cdef int k, at, memory, storages = len(s.storages) + 1, never = self.n_steps + 1
-        cdef int* next_write = <int*>PyMem_Calloc(storages + self.n_items, sizeof(int))
-        if next_write == NULL: raise MemoryError("no memory for the plan of a program")
-        for k in range(storages + self.n_items): next_write[k] = never
-        for at in range(self.n_steps - 1, -1, -1):
-            step, u = <Step>s.steps[at], &self.steps[at]
-            u.valid = never if step.pure else -1
-            for k in range(step.n_pointers):
-                memory = self.memory_of(&step.pointers[k], self.owners[u.owners + k])
-                if memory < 0: continue
-                if step.pointers[k].access & READS: u.valid = min(u.valid, next_write[memory])
-                if step.pointers[k].access & WRITES:
-                    if memory < storages: u.valid = -1
-                    else:
-                        x = &self.items[memory - storages]
-                        if x.writers > 1 or x.over >= 0: u.valid = -1
-            for k in range(step.n_pointers):
-                memory = self.memory_of(&step.pointers[k], self.owners[u.owners + k])
-                if memory >= 0 and step.pointers[k].access & WRITES: next_write[memory] = at
-            for k in range(storages if step.writes_unseen else 0): next_write[k] = at
-        PyMem_Free(next_write)
-        for at in range(self.n_steps):
-            u = &self.steps[at]
-            for k in range(u.reads, u[1].reads):
-                x = &self.items[self.reads[k]]
-                if x.writer >= 0: u.valid = min(u.valid, x.valid)
-                elif not x.kept: u.valid = min(u.valid, self.uses[x.last - 1])
-            for k in range(u.makes, u[1].makes):
-                x = &self.items[self.makes[k]]
-                x.valid = u.valid
-                if u.valid <= at or x.writer != at: x.writer = -1
-        return 0
-
-    cdef int memory_of(self, const Pointer* p, int item) except? -1:
-        """The number of the memory of an address: that of a storage, or after these that of an item; -1: it has none.
-        All memory of others has one number, because it can overlap."""
-        cdef Storage storage
-        cdef int n = len(self.schedule.storages)
-        if p.life >= 0: return n + 1 + item if item >= 0 else -1
-        storage = self.schedule.storages[p.storage]
-        return n if storage.kind == TENSOR and storage.tensor.buffer.flags & EXTERNAL else p.storage
-
-    # ---- the simulation
-
-    cdef bint run(self, size_t limit, int rule, bint listed) except -1:
-        """Simulate a run in `limit` bytes. False: it needs more, at step `now`, or more work than `most`. `listed`: set
-        `found` to its steps."""
-        cdef StepUses* u
-        cdef Item* x
-        cdef size_t needed
-        cdef int k, i
-        self.limit, self.rule, self.live, self.peak, self.at, self.visit = limit, rule, 0, 0, 0, 0
-        self.distances = self.powers + rule % N_B * (self.n_steps + 2)
-        self.repeated, self.work, self.n_candidates, self.split = 0, 0, 0, -1
-        self.found = [] if listed else None
-        for i in range(self.n_items):
-            x = &self.items[i]
-            x.next, x.number, x.pins, x.place, x.price, x.lost = x.first, -1, 0, -1, -1, False
-        for k in range(self.n_steps): self.steps[k].visit = 0
-        for self.now in range(self.n_steps):
-            u = &self.steps[self.now]
-            if self.now == self.schedule.split: self.split = self.at
-            needed = u.room
-            for k in range(u.makes, u[1].makes):
-                if self.items[self.makes[k]].over < 0: needed += self.items[self.makes[k]].nbytes
-            if not self.gather(u) or not self.reserve(needed): return False
-            for k in range(u.makes, u[1].makes): self.take(self.makes[k])
-            self.emit(self.now, False)
-            for k in range(u.reads, u[1].reads):
-                self.items[self.reads[k]].pins -= 1
-                self.used(self.reads[k])
-            for k in range(u.makes, u[1].makes): self.used(self.makes[k])
-        self.now = self.n_steps
-        for i in range(self.n_items):
-            x = &self.items[i]
-            if not x.kept or not x.nbytes: continue
-            x.pins += 1
-            if x.number < 0 and not self.make(i): return False
-            self.set_candidate(i)
-        return True
-
-    cdef bint gather(self, const StepUses* u) except -1:
-        """Pin what a step reads, and make again what of it was dropped."""
-        cdef int k
-        for k in range(u.reads, u[1].reads): self.items[self.reads[k]].pins += 1
-        for k in range(u.reads, u[1].reads): self.set_candidate(self.reads[k])
-        for k in range(u.reads, u[1].reads):
-            if self.items[self.reads[k]].number < 0 and not self.make(self.reads[k]): return False
-        return True
-
-    cdef bint make(self, int item) except -1:
-        """Make an item again, and before it what that needs. False: there is no memory for it."""
-        cdef StepUses* u
-        cdef int n = 1, k, missing, step
-        if self.items[item].writer < 0: return False
-        self.waiting[0] = self.items[item].writer
-        self.pin(self.waiting[0], 1)
-        while n:
-            step, missing = self.waiting[n - 1], -1
-            u = &self.steps[step]
-            for k in range(u.reads, u[1].reads):
-                if self.items[self.reads[k]].number < 0:
-                    missing = self.items[self.reads[k]].writer
-                    break
-            else:
-                if not self.compute_again(step): return False
-                n -= 1
-                continue
-            if missing < 0: return False
-            self.waiting[n] = missing
-            self.pin(missing, 1)
-            n += 1
-        return True
-
-    cdef int pin(self, int step, int by) except -1:
-        """A step that runs again begins (1) or ends (-1) to need what it reads."""
-        cdef int k
-        for k in range(self.steps[step].reads, self.steps[step + 1].reads):
-            self.items[self.reads[k]].pins += by
-            self.set_candidate(self.reads[k])
-        return 0
-
-    cdef bint compute_again(self, int step) except -1:
-        """Run a step again, which has all that it reads. False: there is no memory for it."""
-        cdef StepUses* u = &self.steps[step]
-        cdef Item* x
-        cdef size_t needed = u.room
-        cdef int k, i
-        for k in range(u.makes, u[1].makes): needed += self.items[self.makes[k]].nbytes
-        if not self.reserve(needed): return False
-        for k in range(u.makes, u[1].makes):
-            x = &self.items[self.makes[k]]
-            if x.number < 0 and (x.pins or self.is_needed(x)): self.take(self.makes[k])
-        self.emit(step, True)
-        self.repeated += 1
-        self.work += u.work
-        if self.work > self.most: return False
-        self.pin(step, -1)
-        for k in range(u.reads, u[1].reads):
-            i = self.reads[k]
-            if self.items[i].pins == 0 and not self.is_needed(&self.items[i]): self.drop(i)
-        return True
-
-    cdef bint is_needed(self, Item* x) noexcept:
-        """Whether an item will be read, and set `due` to when: by a step of the schedule, by the end, or because what
-        was dropped can be made from it."""
-        cdef Item* y
-        cdef int j, k
-        x.due = self.uses[x.next] if x.next < x.last else self.n_steps if x.kept else self.n_steps + 1
-        if x.next < x.last or x.kept: return True
-        for j in range(x.first, x.next):
-            for k in range(self.steps[self.uses[j]].makes, self.steps[self.uses[j] + 1].makes):
-                y = &self.items[self.makes[k]]
-                if y == x or y.number >= 0 or y.writer < 0 or y.next >= y.last: continue
-                x.due = min(x.due, self.uses[y.next])
-        return x.due <= self.n_steps or (0 <= x.born < self.split and x.number >= 0)
-
-    cdef int take(self, int item) except -1:
-        """An item gets memory."""
-        cdef Item* x = &self.items[item]
-        x.born, x.number = self.at, x.life
-        if x.over >= 0:                             # that of what its step reads
-            x.number, self.items[x.over].lost = self.items[x.over].number, True
-            return 0
-        self.live += x.nbytes
-        if self.found is not None and self.uses[x.first] != self.now: x.number = self.schedule.add(x.life)
-        self.set_candidate(item)
-        self.forget_prices(item)
-        return 0
-
-    cdef void drop(self, int item) noexcept:
-        """An item loses its memory."""
-        cdef Item* x = &self.items[item]
-        if x.lost: x.lost = False                   # (another item has it)
-        else: self.live -= x.nbytes
-        x.number = -1
-        self.set_candidate(item)
-        self.forget_prices(item)
-
-    cdef void used(self, int item) noexcept:
-        """The schedule has used an item."""
-        cdef Item* x = &self.items[item]
-        x.next += 1
-        if not x.lost and self.is_needed(x): self.set_candidate(item)
-        else: self.drop(item)
-
-    cdef void set_candidate(self, int item) noexcept:
-        """Register whether an item can be dropped now."""
-        cdef Item* x = &self.items[item]
-        cdef bint can = (x.number >= 0 and x.writer >= 0 and x.pins == 0 and self.is_needed(x) and x.due <= x.valid
-                         and x.due > self.now and not 0 <= x.born < self.split)
-        if can == (x.place >= 0): return
-        if can:
-            x.place = self.n_candidates
-            self.candidates[self.n_candidates] = item
-            self.n_candidates += 1
-            return
-        self.n_candidates -= 1                      # the last candidate takes its place
-        self.candidates[x.place] = self.candidates[self.n_candidates]
-        self.items[self.candidates[x.place]].place = x.place
-        x.place = -1
-
-    cdef bint reserve(self, size_t nbytes) noexcept:
-        """Drop items until there is memory for `nbytes` more. False: all others are needed now."""
-        cdef int item
-        while self.live + nbytes > self.limit:
-            item = self.cheapest()
-            if item < 0:
-                self.wanted = self.live + nbytes
-                return False
-            self.drop(item)
-        self.peak = max(self.peak, self.live + nbytes)
-        return True
-
-    cdef int cheapest(self) noexcept:
-        """The candidate with the lowest score; -1: there is none."""
-        cdef Item* x
-        cdef double score, least = 0, a = exponents_a[self.rule // N_B]
-        cdef int k, best = -1
-        for k in range(self.n_candidates):
-            x = &self.items[self.candidates[k]]
-            if x.price < 0: x.price = pow(self.price_of(self.candidates[k]), a)
-            score = x.price / (x.nbytes * self.distances[max(x.due - self.now, 0)])
-            if best < 0 or score < least: best, least = self.candidates[k], score
-        return best
-
-    cdef double price_of(self, int item) noexcept:
-        """The work to make an item again."""
-        cdef StepUses* u
-        cdef Item* x
-        cdef double total = 0
-        cdef int n = 1, k
-        self.visit += 1
-        self.visiting[0] = self.items[item].writer
-        self.steps[self.visiting[0]].visit = self.visit
-        while n:
-            n -= 1
-            u = &self.steps[self.visiting[n]]
-            total += u.work
-            for k in range(u.reads, u[1].reads):
-                x = &self.items[self.reads[k]]
-                if x.number >= 0 or x.writer < 0 or self.steps[x.writer].visit == self.visit: continue
-                self.steps[x.writer].visit = self.visit
-                self.visiting[n] = x.writer
-                n += 1
-        return total
-
-    cdef void forget_prices(self, int item) noexcept:
-        """An item was made or dropped, so the prices of what depends on it have changed."""
-        cdef Item* x
-        cdef Item* y
-        cdef int n = 1, j, k, step
-        self.visit += 1
-        self.items[item].price = -1
-        self.visiting[0] = item
-        while n:
-            n -= 1
-            x = &self.items[self.visiting[n]]
-            for j in range(x.first, x.last):
-                step = self.uses[j]
-                if step > self.now: break
-                if self.steps[step].visit == self.visit: continue
-                self.steps[step].visit = self.visit
-                for k in range(self.steps[step].makes, self.steps[step + 1].makes):
-                    y = &self.items[self.makes[k]]
-                    y.price = -1
-                    if y.number >= 0 or y.writer < 0: continue
-                    self.visiting[n] = self.makes[k]
-                    n += 1
-
-    # ---- the steps of the run
-
-    cdef int emit(self, int at, bint again) except -1:
-        """A step of the schedule runs."""
-        cdef Step step
-        cdef Item* x
-        cdef int* owners = self.owners + self.steps[at].owners
-        cdef int k
-        self.at += 1
-        if self.found is None: return 0
-        step = <Step>self.schedule.steps[at]
-        if again: step = repeated(step)
-        for k in range(step.n_pointers):
-            if owners[k] < 0: continue
-            x = &self.items[owners[k]]
-            if x.number >= 0 and not (again and step.pointers[k].access & WRITES and x.born != self.at - 1):
-                step.pointers[k].life = x.number
-            else: step.pointers[k].life = self.unused(step, k, owners) if again else x.life
-        self.found.append(step)
-        return 0
-
-    cdef int unused(self, Step step, int k, const int* owners) except -1:
-        """The number of a buffer for what a step that runs again writes, but nothing reads."""
-        cdef int j
-        for j in range(k):
-            if owners[j] == owners[k]: return step.pointers[j].life
-        return self.schedule.add(self.items[owners[k]].life)
-
-    cdef size_t apply(self, size_t limit, int rule) except 0:
-        """Change the schedule to a run in `limit` bytes, which is possible. Returns the size of its arena."""
-        cdef ProgramSchedule s = self.schedule
-        cdef Item* x
-        cdef int i
-        self.steps_before, self.split_before, self.n_lives = s.steps, s.split, s.n
-        self.lives_before = <Interval*>PyMem_Malloc(s.n * sizeof(Interval))
-        if self.lives_before == NULL: raise MemoryError("no memory for the plan of a program")
-        memcpy(self.lives_before, s.lives, s.n * sizeof(Interval))
-        self.run(limit, rule, True)
-        for i in range(self.n_items):
-            x = &self.items[i]
-            if not x.kept or x.number < 0 or x.number == x.life: continue
-            s.lives[x.life].final, s.lives[x.number].kept, s.lives[x.life].kept = x.number, True, False
-        s.steps, s.split = self.found, self.split if self.split >= 0 else len(self.found)
-        s.find_lives()
-        if s.place_all(PLACING) > self.target:
-            reuse(s)
-            s.place_all(PLACING)
-        return s.size
-
-    cdef int undo(self) except -1:
-        """Undo apply()."""
-        cdef ProgramSchedule s = self.schedule
-        cdef Step step
-        cdef int k
-        s.steps, s.split, s.n = self.steps_before, self.split_before, self.n_lives
-        for step in s.steps:
-            for k in range(step.n_pointers):
-                if step.pointers[k].life >= 0: step.pointers[k].life = s.lives[step.pointers[k].life].origin
-        memcpy(s.lives, self.lives_before, s.n * sizeof(Interval))
-        PyMem_Free(self.lives_before)
-        self.lives_before = NULL
-        return 0
+cdef bint attempt(Simulation x, list found, size_t limit) except -1:
+    """Change the schedule to the cheapest of the runs in the heap `found` whose arena has at most `limit` bytes.
+    The arena of a run can be larger than what its buffers need at one time; the same rule gets less then."""
+    cdef size_t size, given
+    cdef int k, tried = 0
+    cdef dict sizes = {}                        # of arenas, by the work and the peak of the runs that did not fit
+    x.most, x.target = x.bearable, limit
+    while found and tried < ATTEMPTS:
+        work, less, k, peak = heappop(found)
+        given = x.whole - <size_t>less
+        if (work, peak) not in sizes:
+            tried += 1
+            size = x.apply(given, k)
+            if size <= limit: return True
+            x.undo()
+            sizes[work, peak] = size
+        given = <size_t>(min(<double>given, <double>peak) * limit / <double>sizes[work, peak] * 0.999)
+        if x.run(given, k, False): heappush(found, (x.work, x.whole - given, k, x.peak))
+    return False
 
 
-    # ---- the search
-
-    cdef int search(self, size_t limit, object tried, list found) except -1:
-        """Append (work, bytes below `whole`, rule, peak) for each rule of those tried with which `limit` bytes are
-        enough."""
-        cdef int k
-        for k in tried:
-            if not self.run(limit, k, False): continue
-            found.append((self.work, self.whole - limit, k, self.peak))
-            self.most = min(self.most, SLACK * self.work)
-        return 0
-
-    cdef bint attempt(self, list found, size_t limit) except -1:
-        """Change the schedule to the cheapest of the runs in the heap `found` whose arena has at most `limit` bytes.
-        The arena of a run can be larger than what its buffers need at one time; the same rule gets less then."""
-        cdef size_t size, given
-        cdef int k, tried = 0
-        cdef dict sizes = {}                        # of arenas, by the work and the peak of the runs that did not fit
-        self.most, self.target = INFINITY, limit
-        while found and tried < ATTEMPTS:
-            work, less, k, peak = heappop(found)
-            given = self.whole - <size_t>less
-            if (work, peak) not in sizes:
-                tried += 1
-                size = self.apply(given, k)
-                if size <= limit: return True
-                self.undo()
-                sizes[work, peak] = size
-            given = <size_t>(min(<double>given, <double>peak) * limit / <double>sizes[work, peak] * 0.999)
-            if self.run(given, k, False): heappush(found, (self.work, self.whole - given, k, self.peak))
-        return False
-
-    cdef size_t least(self) except 0:
-        """Set `limit` and `rule` to those with which a run needs the least memory. Returns a limit that is too low for
-        all rules."""
-        cdef size_t low = 1, high = self.whole, middle
-        cdef int k, best = 0
-        self.most = INFINITY
-        while high - low > 64:
-            middle = low + (high - low) // 2
-            for k in range(N_RULES):
-                if self.run(middle, k, False):
-                    high, best = middle, k
-                    break
-            else: low = middle
-        self.limit, self.rule = high, best
-        return low
-
-    cdef int refuse(self, size_t limit) except -1:
-        """Raise MemoryLimitError, because `limit` bytes are too few, unless they are just enough."""
-        cdef Item* x
-        cdef Step step
-        cdef size_t size, low = self.least()
-        cdef int k, rule = self.rule
-        size = self.apply(self.limit, rule)
-        if size <= limit: return 0
-        self.undo()
-        self.run(low, rule, False)
-        at = min(self.now, self.n_steps - 1)
-        step = <Step>self.schedule.steps[at]
-        held = []
-        for k in range(self.n_items):
-            x = &self.items[k]
-            if x.number >= 0 and x.place < 0: held.append((x.nbytes, -self.uses[x.first]))
-        held.sort(reverse=True)
-        names = [f"{nbytes:,} of {(<Step>self.schedule.steps[-first]).name}" for nbytes, first in held[:SHOWN]]
-        place = f"at step {at + 1} of {self.n_steps}, {step.name}" if self.now < self.n_steps else "at the end"
-        raise MemoryLimitError(
-            f"the budget leaves {limit:,} bytes for the intermediate results of a run, which needs {size:,}, because "
-            f"{place} they must be there at once: {', '.join(names) or 'its own memory'}; raise the budget by "
-            f"{size - limit:,} bytes", size, limit, 0, step.name)
+cdef size_t least(Simulation x) except 0:
+    """Set `limit` and `rule` to those with which a run needs the least memory. Returns a limit that is too low."""
+    cdef size_t low = 1, high = x.whole, middle, step = max(<size_t>ALIGNMENT, x.whole >> 14)
+    cdef int k, best = 0
+    x.most = x.bearable
+    while high - low > step:
+        middle = low + (high - low) // 2
+        for k in range(0, N_RULES, N_B):
+            if x.run(middle, k, False):
+                high, best = middle, k
+                break
+        else: low = middle
+    x.limit, x.rule = high, best
+    return low
 
 
-cdef Simulation recompute(ProgramSchedule s, size_t limit):
+cdef int refuse(Simulation x, size_t limit, size_t missing) except -1:
+    """Raise MemoryLimitError, because `limit` bytes are too few, unless they are just enough. `missing`: bytes that
+    other memory has too many."""
+    cdef Item* item
+    cdef Step step
+    cdef size_t size, low = least(x)
+    cdef int k, rule = x.rule
+    size = x.apply(x.limit, rule)
+    if size <= limit and not missing: return 0
+    x.undo()
+    x.run(low, rule, False)
+    at = min(x.now, x.n_steps - 1)
+    step = <Step>x.schedule.steps[at]
+    held = []
+    for k in range(x.n_items):
+        item = &x.items[k]
+        if item.number >= 0 and item.place < 0: held.append((item.nbytes, -x.uses[item.first]))
+    held.sort(reverse=True)
+    names = [f"{nbytes:,} of {(<Step>x.schedule.steps[-first]).name}" for nbytes, first in held[:SHOWN]]
+    place = f"at step {at + 1} of {x.n_steps}, {step.name}" if x.now < x.n_steps else "at the end"
+    raise MemoryLimitError(
+        f"the budget leaves {limit:,} bytes for the intermediate results of a run, which needs {size:,}, because "
+        f"{place} they must be there at once: {', '.join(names) or 'its own memory'}; raise the budget by "
+        f"{size - limit + missing:,} bytes", size, limit, 0, step.name)
+
+
+cdef Simulation recompute(ProgramSchedule s, size_t limit, size_t missing):
     """Change a schedule that was placed so that its arena has at most `limit` bytes. Raises MemoryLimitError if that
-    is impossible."""
+    is impossible. `missing`: bytes that other memory has too many; then it is."""
     cdef Simulation x = Simulation.__new__(Simulation)
     cdef size_t rung
     cdef list found = []
     x.read_schedule(s)
     x.whole = rung = s.size
-    x.most = INFINITY
+    x.most = x.bearable
     while rung > limit: rung = <size_t>(rung * RATIO)       # (the same ones for all limits)
-    x.search(limit, range(N_RULES), found)
+    search(x, limit, range(N_RULES), found)
     best = [rule for _, _, rule, _ in sorted(found)[:BEST]] or range(N_RULES)
     for _ in range(RUNGS):
-        x.search(rung, best, found)
+        search(x, rung, best, found)
         rung = <size_t>(rung * RATIO)
     heapify(found)
-    if not x.attempt(found, limit): x.refuse(limit)
+    if missing or not attempt(x, found, limit): refuse(x, limit, missing)
     return x

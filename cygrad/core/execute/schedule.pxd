@@ -16,4 +16,5 @@ cdef class ProgramSchedule:
     cdef size_t place_all(self, double work) except? 0
 
 cdef ProgramSchedule schedule_of(Trace t)
+cdef set find_used(ProgramSchedule s)
 cdef bint in_arena(ProgramSchedule s, int life) noexcept

@@ -7,7 +7,8 @@ place() (placing.pyx) gives the virtual buffers their places. When a buffer is n
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 
 from cygrad.core.execute.placing cimport ALIGNMENT, bound, place
-from cygrad.core.graph.steps cimport Pointer, Step
+from cygrad.core.graph.steps cimport Pointer, Step, zeroes
+from cygrad.core.graph.trace cimport Storage
 from cygrad.core.store.buffer cimport Life
 
 
@@ -108,3 +109,17 @@ cdef ProgramSchedule schedule_of(Trace t):
 cdef bint in_arena(ProgramSchedule s, int life) noexcept:
     """Whether a virtual buffer has memory in the arena."""
     return life >= 0 and s.lives[life].nbytes > 0
+
+
+cdef set find_used(ProgramSchedule s):
+    """The numbers of the storages that steps have addresses in. Those of which a step does more than fill them with
+    zeros become Storage.in_use."""
+    cdef Step step
+    cdef int k
+    cdef set used = set()
+    for step in s.steps:
+        for k in range(step.n_pointers):
+            if step.pointers[k].life >= 0: continue
+            used.add(step.pointers[k].storage)
+            if not zeroes(step): (<Storage>s.storages[step.pointers[k].storage]).in_use = True
+    return used

@@ -108,6 +108,58 @@ def test_what_is_made_again_before_a_write_may_be_overwritten_after():
     assert (float(small.run()), float(small.run())) == a
 
 
+def test_nothing_is_made_again_from_a_gradient_that_was_written():
+    """h shares the memory of x.grad, which the first pass overwrites."""
+    x, z = (cg.tensor(np.linspace(-1, 1, N)).attach_grad() for _ in range(2))
+    x.grad = cg.tensor(np.linspace(0, 1, N))
+    h = x.grad
+
+    def step():
+        a = cg.exp(h)
+        b = cg.sin(a)
+        with cg.record(): first = (x * x).sum()
+        first.backward()
+        with cg.record():
+            q = z
+            for _ in range(8): q = cg.tanh(q)
+            second = (q * b * a).sum()
+        second.backward()
+        return b
+
+    start = h.numpy().copy()
+    whole, small = limited(step, 0.6)
+    wanted = whole.run().numpy().copy()
+    h.copy_(cg.tensor(start))
+    assert small.recomputed[0] > 0
+    same_bits(small.run().numpy(), wanted)
+
+
+def test_a_gradient_that_is_assigned_later_must_not_share_what_runs_again():
+    w, x = cg.tensor(np.linspace(0, 1, N)), cg.tensor(np.linspace(-1, 1, N)).attach_grad()
+
+    def step():
+        with cg.record():
+            y = x
+            for _ in range(12): y = cg.tanh(y * w)
+            y = y.sum()
+        y.backward()
+
+    program = Program(step, _limit=int(0.5 * Program(step).arena_bytes))
+    program.run()
+    x.grad = w
+    with pytest.raises(RuntimeError, match=r"the .grad of a variable of shape \(4096,\) shares the memory of a tensor"):
+        program.run()
+    x.grad = w.copy()
+    program.run()
+
+
+def test_a_budget_of_its_own_peak_costs_nothing():
+    """Results are written over operands before it is decided whether steps must run again."""
+    whole = Program(lambda x: cg.tanh(cg.exp(cg.sin(x))), cg.ones(N))
+    again = Program(lambda x: cg.tanh(cg.exp(cg.sin(x))), cg.ones(N), _limit=whole.arena_bytes)
+    assert again.arena_bytes == whole.arena_bytes == 4 * N and again.recomputed == (0, 0)
+
+
 def test_random_operators_draw_once():
     x = cg.ones(N).attach_grad()
     generator = cg.random.Generator(3)

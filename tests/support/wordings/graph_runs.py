@@ -71,6 +71,22 @@ def products():
     return made
 
 
+def shared_gradient():
+    """A program under a limit, whose .grad becomes a tensor from which its steps run again."""
+    w, x = cg.ones(100), cg.ones(100).attach_grad()
+
+    def step():
+        with cg.record():
+            y = x
+            for _ in range(12): y = cg.tanh(y * w)
+            y = y.sum()
+        y.backward()
+
+    program = Program(step, _limit=int(0.5 * Program(step).arena_bytes))
+    x.grad = w
+    program.run()
+
+
 def followed():
     w = cg.ones(1).attach_grad()
 
@@ -316,6 +332,9 @@ PLANS = [
     (lambda: products().plan({"x": (8, 8)}, 500), cg.MemoryLimitError,
      "the budget leaves 500 bytes for the intermediate results of a run, which needs 512, because at step 2 of 3, "
      "matmul they must be there at once: 256 of matmul; raise the budget by 12 bytes"),
+    (lambda: shared_gradient(), RuntimeError,
+     "run: the .grad of a variable of shape (100,) shares the memory of a tensor outside from which steps run again "
+     "under the budget; assign a copy()"),
     (lambda: net().plan(3), TypeError, "Net.plan: shapes must be a dict from blob to shape, got 3"),
     (lambda: net().plan(), ValueError,
      "Net.plan: the shape of the input 'x' is missing; pass shapes with a shape or (shape, dtype) for x"),
