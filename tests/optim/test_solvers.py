@@ -66,7 +66,9 @@ def fused(name, settings):
 
 def reference(name, settings):
     """(rule of tests/samples/rules.py, its settings) for a solver."""
-    rule = "adabelief_max" if settings.get("amsgrad") else {"RMSpropGraves": "rmsprop_graves"}.get(name, name.lower())
+    words = re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()       # (PowerSign has the rule power_sign)
+    rule = next(rule for rule in ("adabelief_max" if settings.get("amsgrad") else words, words.replace("_", ""))
+                if rule + "_update" in REFERENCES)
     given = {**DEFAULTS[name], **settings}
     if not given.get("weight_decouple", True): given["wd"] = 0
     taken = inspect.signature(REFERENCES["adabelief_max_update" if "belief" in rule else rule + "_update"]).parameters
