@@ -11,9 +11,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
-rm -rf build/asan/cygrad build/asan/tests
+rm -rf build/asan/cygrad build/asan/tests build/asan/tools
 mkdir -p build/asan
-tar -cf - --exclude='*.so' --exclude=__pycache__ cygrad tests include setup.py | tar -xf - -C build/asan
+tar -cf - --exclude='*.so' --exclude=__pycache__ cygrad tests include tools setup.py | tar -xf - -C build/asan
 for f in pyproject.toml README.md CONTRIBUTING.md; do [ ! -f $f ] || cp $f build/asan/; done
 cd build/asan
 CYGRAD_ASAN=1 "$python" setup.py -q build_ext --inplace > build.log 2>&1 || { tail -20 build.log; exit 1; }
