@@ -224,7 +224,7 @@ def picture(results, path):
         axis.set_title(name, color=INK)
         axis.set_xlabel("memory, %")
         axis.set_ylim(0, 80)
-        axis.invert_xaxis()
+        axis.set_xlim(103, 0)
     axes[0, 0].legend()
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
 

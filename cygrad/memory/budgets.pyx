@@ -24,8 +24,8 @@ cdef class budget:
     to is not evicted, nor are results of an autograd.Function, draws from generators that are no operators, values from
     NumPy, and what was computed from memory that is shared with NumPy (asarray(), numpy()). Scopes nest, and the
     smallest applies. `.floor_bytes` are the most bytes so far that could not have been evicted: a smaller budget fails.
-    `.recomputed` is (calls, share): the operations that were computed again, and their work as a share of
-    all other work, forward and backward.
+    `.recomputed` is (calls, share): the operations that were computed again, and their work as a share of all other
+    work, forward and backward.
 
     Raises MemoryLimitError, a MemoryError, before an allocation for which too little can be evicted, with what was
     asked, by which operation and line, and what is live, and when the scope begins if more is live already. TypeError

@@ -37,6 +37,7 @@ cdef class Program:
 
     cdef int build(self, Trace t, object limit, object budget) except -1
     cdef int find_spots(self) except -1
+    cdef int find_spans(self, Trace t) except -1
     cdef int take_arena(self) except -1
     cdef int bind(self, int number, char* address) noexcept
     cdef int point(self, int number, char* address) noexcept

@@ -242,8 +242,6 @@ cdef class Program:
         cdef Simulation again
         cdef Step step
         cdef Storage storage
-        cdef Interval* x
-        cdef int i
         cdef size_t missing = 0
         self.schedule = s
         self.storages = tuple(s.storages)
@@ -261,7 +259,7 @@ cdef class Program:
             self.repeated, self.repeated_work = again.repeated, again.work
             reuse(s)
             if s.place_all(PLACING) > <size_t>limit:
-                s.find_lives()                      # (without)
+                s.find_lives()                      # (places without reuse() were small enough)
                 s.place_all(PLACING)
             self.outside = {<size_t>storage.tensor.buffer for storage in self.storages
                             if storage.kind == TENSOR and storage.number not in again.shared}
@@ -274,6 +272,13 @@ cdef class Program:
         self.varying = [storage for storage in self.storages
                         if storage.kind == GRADIENT or (storage.kind == CONSTANT and storage.writes)]
         self.find_leaves(t)
+        return self.find_spans(t)
+
+    cdef int find_spans(self, Trace t) except -1:
+        """Set `spans`."""
+        cdef ProgramSchedule s = self.schedule
+        cdef Interval* x
+        cdef int i
         self.spans = []
         for i in range(s.n):
             x = &s.lives[i]

@@ -2,7 +2,8 @@
 does not fit is dropped and made again, by the step that computed it, before its next use.
 
 Runs are simulated (simulating.pyx) with several rules, and with less memory than there is, since a greedy choice can be
-worse where there is more. The cheapest run that can be placed is taken."""
+worse where there is more. The cheapest run that can be placed is taken. Runs that repeat more than MOST_WORK times the
+work of the program do not count, so that a refusal does not take minutes."""
 
 from cygrad.core.execute.placing cimport ALIGNMENT
 from cygrad.core.execute.simulating cimport N_B, N_RULES, Item
@@ -22,11 +23,10 @@ cdef double RATIO = 0.98    # of a limit to the next larger one
 cdef double SLACK = 1.25    # runs with more work than so many times the least are not tried
 
 
-cdef int search(Simulation x, size_t limit, object tried, list found) except -1:
-    """Append (work, bytes below `whole`, rule, peak) for each rule of those tried with which `limit` bytes are
-    enough."""
+cdef int search(Simulation x, size_t limit, object rules, list found) except -1:
+    """Append (work, bytes below `whole`, rule, peak) for each of the rules with which `limit` bytes are enough."""
     cdef int k
-    for k in tried:
+    for k in rules:
         if not x.run(limit, k, False): continue
         found.append((x.work, x.whole - limit, k, x.peak))
         x.most = min(x.most, SLACK * x.work)
@@ -34,11 +34,11 @@ cdef int search(Simulation x, size_t limit, object tried, list found) except -1:
 
 
 cdef bint attempt(Simulation x, list found, size_t limit) except -1:
-    """Change the schedule to the cheapest of the runs in the heap `found` whose arena has at most `limit` bytes.
-    The arena of a run can be larger than what its buffers need at one time; the same rule gets less then."""
+    """Change the schedule to the cheapest of the runs in the heap `found` whose arena has at most `limit` bytes. The
+    arena of a run can be larger than what its buffers need at one time; the same rule gets less then."""
     cdef size_t size, given
     cdef int k, tried = 0
-    cdef dict sizes = {}                        # of arenas, by the work and the peak of the runs that did not fit
+    cdef dict sizes = {}                            # of arenas, by the work and the peak of the runs that did not fit
     x.most, x.target = x.bearable, limit
     while found and tried < ATTEMPTS:
         work, less, k, peak = heappop(found)

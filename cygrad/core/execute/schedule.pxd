@@ -9,7 +9,7 @@ cdef class ProgramSchedule:
     cdef Interval* lives        # of the virtual buffers, by the number in Pointer.life; nbytes 0: not in the arena
     cdef int n, capacity        # of `lives`
     cdef size_t bound           # the most bytes that are needed at one time
-    cdef size_t size            # of the arena; place() sets both
+    cdef size_t size            # of the arena; place_all() sets both
 
     cdef int add(self, int origin) except -1
     cdef int find_lives(self) except -1

@@ -1,8 +1,12 @@
 """The schedule of a program: what it does, in which order, on which memory.
 
-A trace leaves a list of steps, each with the addresses that it reads and writes. Passes are functions that change this
-list and keep the results, bit for bit: recompute() (recomputing.pyx) makes values again instead of keeping them, and
-place() (placing.pyx) gives the virtual buffers their places. When a buffer is needed follows from the steps alone."""
+A trace leaves a list of steps, each with the addresses that it reads and writes. When a buffer is needed follows from
+them alone. Passes are functions that change a schedule and keep the results, bit for bit:
+
+    drop_unused()       removes steps whose results nobody reads (reusing.pyx)
+    recompute()         makes values again instead of keeping them (recomputing.pyx)
+    reuse()             places results over operands that are read for the last time (reusing.pyx)
+    place_all()         gives the virtual buffers their places (placing.pyx)"""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 
@@ -57,7 +61,7 @@ cdef class ProgramSchedule:
         """Give the virtual buffers places in one arena. Returns its size, which cannot be below `bound`. `work` is that
         of place()."""
         cdef Interval* placed = <Interval*>PyMem_Malloc(max(self.n, 1) * sizeof(Interval))
-        cdef int* numbers = <int*>PyMem_Malloc(max(self.n, 1) * sizeof(int))        # in `placed`
+        cdef int* numbers = <int*>PyMem_Malloc(max(self.n, 1) * sizeof(int))    # in `placed`
         cdef Interval* x
         cdef int at, i, n = 0
         if placed == NULL or numbers == NULL:

@@ -23,7 +23,7 @@ cdef struct Item:           # the content of a virtual buffer
     bint lost               # another item has its memory now
     int pins                # how many steps are about to read it
     int place               # its place among the candidates for eviction; -1: it is none
-    double price            # the work to make it again, to the power Rule.a; -1: not known
+    double price            # the work to make it again, to the power a; -1: not known
 
 cdef struct StepUses:       # what a step does; the next one has the ends of its ranges
     int owners              # the items of its pointers are owners[owners:]; -1: the pointer is to other memory
@@ -50,7 +50,7 @@ cdef class Simulation:
     cdef int* waiting           # steps that run again, the innermost last
     cdef int* visiting          # steps or items that a search will visit
     cdef int n_reads, n_makes, n_candidates, visit
-    cdef int rule               # its exponents are a[rule // N_B] and b[rule % N_B]
+    cdef int rule               # has the exponents a = exponents_a[rule // N_B] and b = exponents_b[rule % N_B]
     cdef double most            # work after which a run is given up,
     cdef double bearable        # and what that is at most
     cdef set shared             # storages that can overlap with others
@@ -59,7 +59,6 @@ cdef class Simulation:
     cdef size_t whole           # bytes that the arena of the schedule has
     cdef size_t target          # bytes that the arena may have
     cdef size_t limit, live, peak
-    cdef size_t wanted          # bytes, if there were too few
     cdef int now, at            # the step of the schedule, and of the run
     cdef int split              # of the run; -1: it has not come yet
     cdef readonly int repeated  # the number of steps that ran again,
@@ -75,12 +74,12 @@ cdef class Simulation:
     cdef int read_access(self, int item, int at, int access, bint reads) noexcept
     cdef int add_item(self, int life, int over) noexcept
     cdef int find_rooms(self) noexcept
-    cdef int add_use(self, Item* x, int at) noexcept
+    cdef void add_use(self, Item* x, int at) noexcept
     cdef int find_repeatable(self) except -1
     cdef int memory_of(self, const Pointer* p, int item) except? -1
-    cdef bint run(self, size_t limit, int rule, bint listed) except -1
     cdef int find_shared(self) except -1
-    cdef bint finish_part(self) except -1
+    cdef bint run(self, size_t limit, int rule, bint listed) except -1
+    cdef bint make_kept(self) except -1
     cdef bint gather(self, const StepUses* u) except -1
     cdef bint make(self, int item) except -1
     cdef int pin(self, int step, int by) except -1

@@ -149,10 +149,9 @@ cdef class Simulation:
         self.steps[self.n_steps].makes = n
         return 0
 
-    cdef int add_use(self, Item* x, int at) noexcept:
+    cdef void add_use(self, Item* x, int at) noexcept:
         self.uses[x.last] = at
         x.last += 1
-        return 0
 
     cdef int find_repeatable(self) except -1:
         """Find out until when each item can be made again: as long as nothing has written to what its step reads."""
@@ -194,8 +193,8 @@ cdef class Simulation:
         return 0
 
     cdef int memory_of(self, const Pointer* p, int item) except? -1:
-        """The number of the memory of an address: that of a storage, or after these that of an item; -1: it has none.
-        """
+        """The number of the memory of an address; -1: it has none. Storages have numbers of their own, but for those
+        that can overlap with others: these have one, and items follow."""
         if p.life >= 0: return len(self.schedule.storages) + 1 + item if item >= 0 else -1
         return len(self.schedule.storages) if p.storage in self.shared else p.storage
 
@@ -236,7 +235,7 @@ cdef class Simulation:
             u = &self.steps[self.now]
             if self.now % 64 == 0: PyErr_CheckSignals()
             if self.now == self.schedule.split:
-                if not self.finish_part(): return False
+                if not self.make_kept(): return False
                 self.split = self.at
             needed = u.room
             for k in range(u.makes, u[1].makes):
@@ -249,16 +248,11 @@ cdef class Simulation:
                 self.used(self.reads[k])
             for k in range(u.makes, u[1].makes): self.used(self.makes[k])
         self.now = self.n_steps
-        for i in range(self.n_items):
-            x = &self.items[i]
-            if not x.kept or not x.nbytes: continue
-            x.pins += 1
-            if x.number < 0 and not self.make(i): return False
-            self.set_candidate(i)
-        return True
+        return self.make_kept()
 
-    cdef bint finish_part(self) except -1:
-        """The program can stop here, so what it has computed and keeps must be there. False: there is no memory."""
+    cdef bint make_kept(self) except -1:
+        """The program ends or can stop here, so what it has computed and keeps must be there from now on. False: there
+        is no memory for it."""
         cdef Item* x
         cdef int i
         for i in range(self.n_items):
@@ -395,9 +389,7 @@ cdef class Simulation:
         cdef int item
         while self.live + nbytes > self.limit:
             item = self.cheapest()
-            if item < 0:
-                self.wanted = self.live + nbytes
-                return False
+            if item < 0: return False
             self.drop(item)
         self.peak = max(self.peak, self.live + nbytes)
         return True
