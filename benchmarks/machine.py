@@ -36,12 +36,13 @@ def version(package):
 
 
 def blas():
-    """The BLAS of each library with its version, from the library's build information. cygrad uses SciPy's."""
+    """The BLAS of each library with its version, from the library's build information. cygrad uses SciPy's for singular
+    values and eigenvalues, and for products with CYGRAD_BLAS=scipy."""
     import numpy
     import scipy
 
     found = {}
-    for name, module in (("NumPy", numpy), ("SciPy and cygrad", scipy)):
+    for name, module in (("NumPy", numpy), ("SciPy", scipy)):
         used = module.show_config(mode="dicts")["Build Dependencies"]["blas"]
         found[name] = f"{used['name']} {used['version']}"
     if version("torch"):

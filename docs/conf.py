@@ -51,6 +51,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "benchmarks/results/results.md": "benchmarks.md",
     "benchmarks/results/memory/memory.md": "memory-benchmarks.md",
+    "benchmarks/results/products.md": "product-benchmarks.md",
     "examples/cython_operator/README.md": "cython-operator.md",
     "docs/reference.md#operators": "operators.md",      # (a page of git, which has no generated pages)
     "docs/reference.md#reference": "api.md",

@@ -18,7 +18,7 @@ def test_as_dicts(capsys):
     assert found["Versions"] == {"cygrad": cg.__version__, "python": sys.version.split()[0],
                                  "numpy": version("numpy"), "scipy": version("scipy")}
     assert found["Settings"] == {"threads": cg.get_num_threads(), "kernels for": driver.level(),
-                                 "default dtype": "float32"}
+                                 "products by": "cygrad", "default dtype": "float32"}
     assert re.match(r"(gcc|clang|MSVC) \d", found["Build"]["compiler"])
     assert found["Machine"]["instruction level"] in cpu.LEVELS
     assert found["Machine"]["CPUs"] >= 1 and "blas" in found["BLAS"]["name"].lower()
@@ -39,8 +39,9 @@ def test_every_switch_that_the_package_reads_is_shown():
             for name in re.findall(r"environ[^\n]*?\"(CYGRAD_\w+)\"", path.read_text())}
     assert read == set(cg.show_config("dicts")["Environment"])
     code = "import cygrad as cg; cg.show_config()"
+    chosen = dict.fromkeys(read, "1") | {"CYGRAD_LEVEL": "baseline", "CYGRAD_BLAS": "own"}
     said = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True,
-                          env=os.environ | dict.fromkeys(read, "1") | {"CYGRAD_LEVEL": "baseline"}).stdout
-    assert all(re.search(rf"^  {name}: +{'baseline' if name == 'CYGRAD_LEVEL' else 1} ", said, re.M) for name in read)
+                          env=os.environ | chosen).stdout
+    assert all(re.search(rf"^  {name}: +{value} ", said, re.M) for name, value in chosen.items())
     assert re.search("^  kernels for: +baseline$", said, re.M)
     assert re.search("^  threads: +1$", said, re.M)

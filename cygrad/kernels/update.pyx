@@ -9,7 +9,7 @@ from libc.math cimport sqrt as root
 from libc.string cimport strcmp
 
 from cygrad.kernels.array cimport itemsize, real
-from cygrad.kernels.by_dtype cimport call, call_double, element, kernel_of, reals
+from cygrad.kernels.by_dtype cimport Kernels, call, call_double, element, kernel_of, reals
 from cygrad.kernels.grouping cimport Groups
 from cygrad.kernels.threads cimport parallel_for, threads_for
 from cygrad.kernels.mathematics cimport fabs, sqrt
@@ -142,6 +142,19 @@ cdef int add_kernel(const char* name, void* f32, void* f64) except -1:
     k.name, k.loops = name, reals(f32, f64)
     n_kernels += 1
 
+cdef int add_linear(const char* name, int target, double sign, bint early, Kernels before, Kernels after) except -1:
+    """Let kernel() know the parts of a rule that is linear in its gradient."""
+    cdef int i
+    for i in range(n_kernels):
+        if strcmp(kernels[i].name, name): continue
+        kernels[i].target, kernels[i].sign, kernels[i].early = target, sign, early
+        kernels[i].before, kernels[i].after = before, after
+
+
+cdef bint is_linear(const Kernel* k) noexcept nogil:
+    return k.sign != 0
+
+
 add_kernel("lamb", <void*>lamb[float], <void*>lamb[double])
 kernels[n_kernels - 1].sums = reals(<void*>lamb_sums[float], <void*>lamb_sums[double])
 kernels[n_kernels - 1].local_rate = lamb_rate
@@ -164,11 +177,26 @@ cdef const Kernel* kernel(str name) except NULL:
 
 cdef void run(Update* u) noexcept nogil:
     """Update a dense parameter in place. Sets u.c[LOCAL] for a rule with norms."""
-    cdef int t = threads_for(u.n)
     cdef double norms[2]
     if u.kernel.local_rate != NULL:
         sum_blocks(u, norms)
         u.c[LOCAL] = u.kernel.local_rate(u.c, norms)
+    run_loops(u, &u.kernel.loops)
+
+
+cdef void run_before(Update* u) noexcept nogil:
+    """What a linear rule does before its gradient is added."""
+    if u.kernel.target >= 0 or u.c[L2] != 0: run_loops(u, &u.kernel.before)
+
+
+cdef void run_after(Update* u) noexcept nogil:
+    """What a linear rule does after its gradient was added."""
+    if u.kernel.target >= 0: run_loops(u, &u.kernel.after)
+
+
+cdef void run_loops(Update* u, const Kernels* loops) noexcept nogil:
+    cdef int t = threads_for(u.n)
+    u.loops = loops
     if t == 1: update_range(u, 0, u.n)
     else: parallel_for(update_range, u, u.n, (u.n + t - 1) // t, t)
 
@@ -178,7 +206,7 @@ cdef void update_range(void* job, Py_ssize_t a, Py_ssize_t b) noexcept nogil:
     cdef int size = itemsize(u.dtype), k
     cdef void* s[MAX_STATES]
     for k in range(MAX_STATES): s[k] = u.s[k] + a * size
-    (<loop_t>kernel_of(&u.kernel.loops, u.dtype))(u.w + a * size, u.g + a * size, s, u.c, b - a)
+    (<loop_t>kernel_of(u.loops, u.dtype))(u.w + a * size, u.g + a * size, s, u.c, b - a)
 
 
 # ---- norms -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Chapters 7 to 11: times of kernels, spans of memory, patches of an image, blocks of scores, bytes of layers."""
+"""Chapters 7 to 11 and 22: times of kernels, spans of memory, patches of an image, blocks of scores, bytes of layers,
+the block of a product."""
 
 import json
 import subprocess
@@ -10,7 +11,10 @@ from drawing import BACKWARD, EDGE, FORWARD, box, element, svg, text
 import cygrad as cg
 from cygrad import nn
 
-STEPS = Path(__file__).parents[2] / "benchmarks" / "results" / "steps.md"
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+STEPS = RESULTS / "steps.md"
+PRODUCTS = RESULTS / "products.md"
+TILES = Path(__file__).with_name("tiles.html")
 KEPT = "#e2e8f0"
 
 # ---- chapter 7: times ------------------------------------------------------------------------------------------------
@@ -126,4 +130,19 @@ def layers():
     return svg(620, 36 + 26 * len(rows), parts)
 
 
-FIGURES = {"steps.svg": steps, "spans.svg": spans, "windows.svg": windows, "scores.svg": scores, "layers.svg": layers}
+# ---- chapter 22: the block of a product ------------------------------------------------------------------------------
+
+def tiles():
+    """The page with sliders for the block. Below it are measured products of few rows: the part of products.md with
+    one thread."""
+    page = PRODUCTS.read_text().partition("## 2 threads")[0]
+    rows = page.partition("### few rows\n")[2].partition("###")[0].strip().splitlines()[2:]
+    cells = [[cell.strip().replace(",", "") for cell in row.strip("|").split("|")] for row in rows]
+    rates = [[int(shape.split(" x ")[0]), *map(float, speeds[:3])] for shape, *speeds in cells]
+    machine = page.partition("Measured on ")[2].partition(",")[0]
+    title = f"rows x 1,024 x 1,024, {machine}, GFLOP/s: cygrad, NumPy, PyTorch"
+    return TILES.read_text().replace("DATA", json.dumps({"title": title, "rates": rates}))
+
+
+FIGURES = {"steps.svg": steps, "spans.svg": spans, "windows.svg": windows, "scores.svg": scores, "layers.svg": layers,
+           "tiles.html": tiles}

@@ -36,6 +36,14 @@ enum { CG_VECTOR = 8, CG_ROWS = 4, CG_TALL = 2 };
 #define CG_UNROLL
 #endif
 
+/* Memory of the stack until the calling function returns. */
+#if defined(_MSC_VER)
+#include <malloc.h>
+#define cg_on_stack(nbytes) _alloca(nbytes)
+#else
+#define cg_on_stack(nbytes) __builtin_alloca(nbytes)
+#endif
+
 /* Where term k of a product is: A(i, k) = a[i * ai + steps[k].a], B(k, j) = b[steps[k].b + j]. */
 typedef struct {
     int32_t a, b;
@@ -108,10 +116,18 @@ CG_INLINE V OF(cg_filled)(REAL x) {
 #endif
 }
 
-/* A block of a product: C = A B, + C if `adds`. rows and columns (in vectors) are constants of the caller. */
+/* A block of a product: C = alpha A B + beta C; with beta = 0, C is not read. rows and columns (in vectors) are
+   constants of the caller. */
 CG_INLINE void OF(cg_block)(const int rows, const int columns, ptrdiff_t k, const REAL *a, ptrdiff_t ai,
-                            const cg_step *steps, const REAL *b, REAL *c, ptrdiff_t ldc, int adds) {
+                            const cg_step *steps, const REAL *b, REAL *c, ptrdiff_t ldc, REAL alpha, REAL beta) {
     V sum[8][3];
+#if defined(__GNUC__)
+    const REAL *row = c;
+    for (int i = 0; i < rows; i++, row += ldc) {
+        __asm__("" : "+r"(row)); /* so that no register keeps these addresses for the end */
+        CG_UNROLL for (int j = 0; j < columns; j++) __builtin_prefetch(row + j * OF(CG_LANES));
+    }
+#endif
     CG_UNROLL for (int i = 0; i < rows; i++) CG_UNROLL for (int j = 0; j < columns; j++) sum[i][j] = OF(cg_filled)(0);
     for (ptrdiff_t t = 0; t < k; t++) {
         const REAL *p = a + steps[t].a, *q = b + steps[t].b;
@@ -124,15 +140,16 @@ CG_INLINE void OF(cg_block)(const int rows, const int columns, ptrdiff_t k, cons
     }
     CG_UNROLL for (int i = 0; i < rows; i++) CG_UNROLL for (int j = 0; j < columns; j++) {
         REAL *y = c + i * ldc + j * OF(CG_LANES);
-        if (adds) sum[i][j] += OF(cg_load)(y);
-        memcpy(y, &sum[i][j], sizeof(V));
+        V all = sum[i][j] * OF(cg_filled)(alpha);
+        if (beta != 0) all = OF(cg_madd)(OF(cg_filled)(beta), OF(cg_load)(y), all);
+        memcpy(y, &all, sizeof(V));
     }
 }
 
 #define BLOCK(r, n)                                                                                                    \
     static void OF(cg_block_##r##n)(ptrdiff_t k, const REAL *a, ptrdiff_t ai, const cg_step *steps, const REAL *b,     \
-                                    REAL *c, ptrdiff_t ldc, int adds) {                                                \
-        OF(cg_block)(r, n, k, a, ai, steps, b, c, ldc, adds);                                                          \
+                                    REAL *c, ptrdiff_t ldc, REAL alpha, REAL beta) {                                   \
+        OF(cg_block)(r, n, k, a, ai, steps, b, c, ldc, alpha, beta);                                                   \
     }
 #define BLOCKS(n) BLOCK(1, n) BLOCK(2, n) BLOCK(3, n) BLOCK(4, n)
 BLOCKS(1) BLOCKS(2) BLOCKS(3)
@@ -146,10 +163,11 @@ MORE(1) MORE(2) MORE(3)
 #endif
 #define LIST(n) {OF(cg_block_1##n), OF(cg_block_2##n), OF(cg_block_3##n), OF(cg_block_4##n) OTHERS(n)}
 
-/* C (m, n) = A B, + C if `adds`. B is read, and C written, in whole vectors, up to one beyond column n - 1. */
+/* C (m, n) = alpha A B + beta C. B is read, and C written, in whole vectors, up to one beyond column n - 1. */
 static void OF(cg_multiply)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const REAL *a, ptrdiff_t ai, const cg_step *steps,
-                            const REAL *b, REAL *c, ptrdiff_t ldc, int adds) {
-    typedef void (*block_t)(ptrdiff_t, const REAL *, ptrdiff_t, const cg_step *, const REAL *, REAL *, ptrdiff_t, int);
+                            const REAL *b, REAL *c, ptrdiff_t ldc, REAL alpha, REAL beta) {
+    typedef void (*block_t)(ptrdiff_t, const REAL *, ptrdiff_t, const cg_step *, const REAL *, REAL *, ptrdiff_t, REAL,
+                            REAL);
     static const block_t blocks[CG_COLUMNS][CG_ROWS] = {LIST(1), LIST(2), LIST(3)};
     ptrdiff_t vectors = (n + OF(CG_LANES) - 1) / OF(CG_LANES), wide = (vectors + CG_COLUMNS - 1) / CG_COLUMNS;
     ptrdiff_t high = (m + CG_ROWS - 1) / CG_ROWS;
@@ -158,9 +176,42 @@ static void OF(cg_multiply)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const REAL *a
         first *= OF(CG_LANES);
         for (ptrdiff_t i = 0; i < high; i++) {
             ptrdiff_t row = i * m / high, rows = (i + 1) * m / high - row;
-            blocks[columns - 1][rows - 1](k, a + row * ai, ai, steps, b + first, c + row * ldc + first, ldc, adds);
+            blocks[columns - 1][rows - 1](k, a + row * ai, ai, steps, b + first, c + row * ldc + first, ldc, alpha,
+                                          beta);
         }
     }
+}
+
+/* Element (t, j) of `to`, whose rows are `width` long, = b[j * step + t], for t < n and j < columns. */
+static void OF(cg_transpose)(ptrdiff_t n, ptrdiff_t columns, const REAL *b, ptrdiff_t step, REAL *to, ptrdiff_t width) {
+    ptrdiff_t j = 0;
+#if defined(__GNUC__)
+    for (; j + OF(CG_LANES) <= columns; j += OF(CG_LANES)) {
+        ptrdiff_t t = 0;
+        for (; t + OF(CG_LANES) <= n; t += OF(CG_LANES)) { /* a square, whose parts change places by halves */
+            V r[OF(CG_LANES)];
+            CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) r[l] = OF(cg_load)(b + (j + l) * step + t);
+            CG_UNROLL for (int d = 1; d < OF(CG_LANES); d *= 2) {
+                OF(cg_mask) low, high;
+                for (int l = 0; l < OF(CG_LANES); l++) {
+                    low[l] = l & d ? OF(CG_LANES) + l - d : l;
+                    high[l] = l & d ? OF(CG_LANES) + l : l + d;
+                }
+                CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) {
+                    if (l & d) continue;
+                    V x = r[l], y = r[l + d];
+                    r[l] = __builtin_shuffle(x, y, low);
+                    r[l + d] = __builtin_shuffle(x, y, high);
+                }
+            }
+            CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) memcpy(to + (t + l) * width + j, &r[l], sizeof(V));
+        }
+        for (; t < n; t++)
+            for (int l = 0; l < OF(CG_LANES); l++) to[t * width + j + l] = b[(j + l) * step + t];
+    }
+#endif
+    for (; j < columns; j++)
+        for (ptrdiff_t t = 0; t < n; t++) to[t * width + j] = b[j * step + t];
 }
 #undef BLOCK
 #undef BLOCKS

@@ -1,5 +1,7 @@
 cdef extern from "cygrad/microproduct.h" nogil:
-    enum: CG_VECTOR         # bytes
+    enum:
+        CG_VECTOR           # bytes
+        CG_WIDE             # lines of B in a block of dots
     ctypedef struct Step "cg_step":     # where a term k of the sum is
         int a               # A(i, k) is at a[i * ai + steps[k].a]
         int b               # B(k, j) is at b[steps[k].b + j]
@@ -30,7 +32,9 @@ cdef struct Product:        # C (m, n) = A B, where B is packed in pieces
     Py_ssize_t ldc
 
 cdef void multiply(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t ai,
-                   const Step* steps, const char* b, char* c, Py_ssize_t ldc, bint adds) noexcept nogil
+                   const Step* steps, const char* b, char* c, Py_ssize_t ldc, double alpha, double beta) noexcept nogil
+cdef void transpose(int dtype, Py_ssize_t n, Py_ssize_t columns, const char* b, Py_ssize_t step, char* to,
+                    Py_ssize_t width) noexcept nogil
 cdef void multiply_lines(int dtype, Py_ssize_t m, Py_ssize_t n, const Lines* lines, const char* a, Py_ssize_t ai,
                          const char* b, const int* places, char* c, Py_ssize_t ldc, bint adds) noexcept nogil
 cdef void multiply_packed(const Product* p) noexcept nogil

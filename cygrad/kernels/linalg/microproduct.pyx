@@ -10,9 +10,12 @@ from cygrad.kernels.by_dtype cimport call
 
 cdef extern from "cygrad/microproduct.h" nogil:
     void cg_multiply_f(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float* a, Py_ssize_t ai, const Step* steps,
-                       const float* b, float* c, Py_ssize_t ldc, int adds)
+                       const float* b, float* c, Py_ssize_t ldc, float alpha, float beta)
     void cg_multiply_d(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const double* a, Py_ssize_t ai, const Step* steps,
-                       const double* b, double* c, Py_ssize_t ldc, int adds)
+                       const double* b, double* c, Py_ssize_t ldc, double alpha, double beta)
+    void cg_transpose_f(Py_ssize_t n, Py_ssize_t columns, const float* b, Py_ssize_t step, float* to, Py_ssize_t width)
+    void cg_transpose_d(Py_ssize_t n, Py_ssize_t columns, const double* b, Py_ssize_t step, double* to,
+                        Py_ssize_t width)
     void cg_multiply_lines_f(Py_ssize_t m, Py_ssize_t n, const Lines* lines, const float* a, Py_ssize_t ai,
                              const float* b, const int* places, float* c, Py_ssize_t ldc, int adds)
     void cg_multiply_lines_d(Py_ssize_t m, Py_ssize_t n, const Lines* lines, const double* a, Py_ssize_t ai,
@@ -20,11 +23,17 @@ cdef extern from "cygrad/microproduct.h" nogil:
 
 
 cdef void multiply(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t ai,
-                   const Step* steps, const char* b, char* c, Py_ssize_t ldc, bint adds) noexcept nogil:
-    """C (m, n) = A B, + C if `adds`. Element (i, k) of A is a[i * ai + steps[k].a], element (k, j) of B is
-    b[steps[k].b + j]. Rows of B and C are read and written in whole vectors: up to one vector beyond column n - 1 must
-    be memory of theirs, and is undefined in C afterwards."""
-    call(dtype, cg_multiply_f, cg_multiply_d, m, n, k, <void*>a, ai, steps, <void*>b, <void*>c, ldc, adds)
+                   const Step* steps, const char* b, char* c, Py_ssize_t ldc, double alpha, double beta) noexcept nogil:
+    """C (m, n) = alpha A B + beta C; with beta = 0, C is not read. Element (i, k) of A is a[i * ai + steps[k].a], and
+    (k, j) of B is b[steps[k].b + j]. Rows of B and C are read and written in whole vectors: up to one vector beyond
+    column n - 1 must be memory of theirs, and is undefined in C afterwards."""
+    call(dtype, cg_multiply_f, cg_multiply_d, m, n, k, <void*>a, ai, steps, <void*>b, <void*>c, ldc, alpha, beta)
+
+
+cdef void transpose(int dtype, Py_ssize_t n, Py_ssize_t columns, const char* b, Py_ssize_t step, char* to,
+                    Py_ssize_t width) noexcept nogil:
+    """Element (t, j) of `to`, whose rows are `width` long, = element j * step + t of b, for t < n and j < columns."""
+    call(dtype, cg_transpose_f, cg_transpose_d, n, columns, <void*>b, step, <void*>to, width)
 
 
 cdef void multiply_lines(int dtype, Py_ssize_t m, Py_ssize_t n, const Lines* lines, const char* a, Py_ssize_t ai,
@@ -43,6 +52,6 @@ cdef void multiply_packed(const Product* p) noexcept nogil:
         last = min(p.units, first + p.block)
         if p.pack != NULL: p.pack(p.context, first, last, p.b)
         multiply(p.dtype, p.m, p.n, (last - first) * p.terms, p.a + first * p.a_unit * size, p.ai, p.steps, p.b, p.c,
-                 p.ldc, first > 0)
+                 p.ldc, 1, first > 0)
         first = last
         if first >= p.units: return

@@ -1,19 +1,44 @@
-cdef struct Factors:        # factors of C (m, n) = A B, where B is (k, n)
+cdef struct Factors:        # of C (m, n) = alpha A B + beta C, where B is (k, n); with beta = 0, C is not read
     int dtype
     Py_ssize_t n
     Py_ssize_t k
     const char* a           # A(i, t) is element i * a_row + t * a_term
     Py_ssize_t a_row
     Py_ssize_t a_term
-    const char* b           # B(t, j) is element t * b_term + j * b_column
+    const char* b           # B(t, j) is element t * b_term + j * b_column; one of the two is 1
     Py_ssize_t b_term
     Py_ssize_t b_column
     const char* packed      # B after pack(), or NULL: each panel is packed as it is needed
     char* c
     Py_ssize_t ldc
-    bint adds               # C += A B
+    double beta
+    double alpha
+
+cdef struct Thin:           # of y = alpha M x + beta y
+    int dtype
+    Py_ssize_t n, k         # results, and terms of each
+    const char* m           # the matrix,
+    Py_ssize_t across       # with so many elements from a result to the next,
+    Py_ssize_t along        # and from a term to the next; one of the two is 1
+    const char* x           # the vector
+    Py_ssize_t x_step
+    char* y                 # the results
+    Py_ssize_t y_step
+    double alpha, beta
 
 cdef Py_ssize_t packed_bytes(int dtype, Py_ssize_t n, Py_ssize_t k) noexcept nogil
 cdef void pack(Factors* p, char* to) noexcept nogil
 cdef void multiply_rows(const Factors* p, Py_ssize_t m) noexcept nogil
 cdef void multiply_shared(const Factors* p, Py_ssize_t m) noexcept nogil
+cdef Factors factors_of(int dtype, bint ta, bint tb, Py_ssize_t n, Py_ssize_t k, double alpha, const char* a,
+                        Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
+                        Py_ssize_t ldc) noexcept nogil
+cdef void multiply_alone(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
+                         const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
+                         Py_ssize_t ldc) noexcept nogil
+cdef void multiply_vector(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
+                          const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
+                          Py_ssize_t ldc, int t) noexcept nogil
+cdef void multiply_thin(const Thin* p, int t) noexcept nogil
+cdef void multiply_outer(int dtype, Py_ssize_t m, Py_ssize_t n, double alpha, const char* a, Py_ssize_t a_step,
+                         const char* b, Py_ssize_t b_step, double beta, char* c, Py_ssize_t ldc, int t) noexcept nogil

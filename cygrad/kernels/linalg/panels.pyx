@@ -1,22 +1,64 @@
 """Matrix products of any strides by the blocks of kernels/linalg/microproduct.pyx.
 
-B is packed in panels of a few vectors by at most TERMS rows, which stay in the L1 cache while all rows of A meet them.
-Panels are packed on the stack, or all of B in advance for products that repeat; OpenBLAS packs B again in each call.
-An element of C is summed in the same order for any number of rows."""
+B is divided into panels of a few vectors by at most TERMS rows, which stay in the caches while all rows of A meet them.
+If its rows are contiguous, a panel is read where it is. If not, or if it does not end with a whole vector, it is packed
+on the stack. If there are many rows, and those of a matrix are far apart, both operands are copied to the stack. For
+products that repeat, all of B is packed in advance. An element of C is computed by the same operations for any number
+of rows and columns beside it, and any number of threads.
+
+Products of which a size is 1 are the last part: they read or write a matrix once, so they are as fast as memory."""
 
 from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport itemsize, real
-from cygrad.kernels.by_dtype cimport call, element
-from cygrad.kernels.linalg.microproduct cimport CG_VECTOR, Step, multiply
+from cygrad.kernels.by_dtype cimport call
+from cygrad.kernels.lanes cimport dot_of
+from cygrad.kernels.linalg.microproduct cimport (
+    CG_VECTOR, CG_WIDE, Lines, Step, multiply, multiply_lines, transpose,
+)
 from cygrad.kernels.threads cimport parallel_for, threads_for
+
+cdef extern from "cygrad/platform.h" nogil:
+    size_t cg_stack_left()
+
+cdef extern from "cygrad/microproduct.h" nogil:
+    void* cg_on_stack(size_t nbytes)
 
 cdef enum:
     TERMS = 128                     # rows of a panel, at most: with AVX-512 24 KB of the 32 or 48 of an L1 cache
     COLUMNS = 3                     # vectors in a row of a panel, at most: CG_COLUMNS
     PIECE = TERMS * COLUMNS * 64    # bytes of a panel, of the largest vectors
-    ROWS = 512                      # most rows of a part: their terms of A for a panel stay in an L2 cache
+    SPACE = 320 * 1024              # bytes of the stack for copies of B, or of rows of A
+    STACK = 1024 * 1024             # bytes of the stack that are left, so that copies take so much
+    GAP = 16                        # elements between copied rows, so that they begin in different sets of a cache
+    MANY = 64                       # rows for which copies pay,
+    APART = 1024                    # if rows of a matrix begin so many bytes apart
+    GROUP = 32                      # rows at a time that meet all of B
+    ROWS = 512                      # most rows of a part: their terms of A for a panel stay in an L2 cache. (Blocks
+                                    # have 8 rows.)
+    FEW = 48                        # rows,
+    LONG = 24                       # if sums have so many terms for each: the sum of a vector takes time, too
+    LINES = 64                      # columns at a time
     EDGE = 16                       # rows that are stored at a time if C does not end with a whole vector
+    STRIP = 1024                    # results of a product with a vector that are summed at a time, in the L1 cache
+    RUN = 512                       # terms of it that are summed before their sum is added to that of those before
+    LINE = 16                       # threads share its results by so many: a cache line
+
+cdef struct Outer:
+    int dtype
+    Py_ssize_t n
+    double alpha
+    const char* a
+    Py_ssize_t a_step
+    const char* b
+    Py_ssize_t b_step
+    double beta
+    char* c
+    Py_ssize_t ldc
+
+cdef struct Shared:
+    const Factors* p
+    Py_ssize_t m
 
 cdef struct Cut:                    # how B is cut into panels
     Py_ssize_t lanes
@@ -62,75 +104,114 @@ cdef void pack(Factors* p, char* to) noexcept nogil:
 
 cdef void pack_panel(const Factors* p, const Cut* t, Py_ssize_t first, Py_ssize_t n, Py_ssize_t j,
                      char* to) noexcept nogil:
-    """Terms first to first + n - 1 of panel j."""
+    """Terms first to first + n - 1 of panel j, with zeros behind column n - 1."""
     cdef Py_ssize_t column = j * t.width, columns = min(t.width, p.n - column)
     cdef const char* b = p.b + (first * p.b_term + column * p.b_column) * itemsize(p.dtype)
-    call(p.dtype, copy_panel[float], copy_panel[double], <void*>b, p, n, columns, t.width, <void*>to)
-
-
-cdef void copy_panel(const real* b, const Factors* p, Py_ssize_t n, Py_ssize_t columns, Py_ssize_t width,
-                     real* to) noexcept nogil:
-    """`columns` elements of each of n rows, and zeros up to `width`."""
-    cdef Py_ssize_t i, j
-    if columns < width: memset(to, 0, n * width * sizeof(real))
-    if p.b_column == 1:
-        for i in range(n): memcpy(to + i * width, b + i * p.b_term, columns * sizeof(real))
-    else:
-        for j in range(columns):
-            for i in range(n): to[i * width + j] = b[i * p.b_term + j * p.b_column]
+    cdef Py_ssize_t size = itemsize(p.dtype), row = t.width * size
+    if columns < t.width: memset(to, 0, n * row)
+    if p.b_column == 1: copy_rows(b, p.b_term * size, n, columns * size, to, row)
+    else: transpose(p.dtype, n, columns, b, p.b_column, to, t.width)
 
 
 cdef void multiply_rows(const Factors* p, Py_ssize_t m) noexcept nogil:
     """The first m rows of C, on one thread. Exactly n columns are read and written."""
+    cdef Py_ssize_t i, size = itemsize(p.dtype)
+    cdef Cut t
+    if m == 0 or p.n == 0: return
+    if p.k == 0:
+        for i in range(0 if p.beta else m): memset(p.c + i * p.ldc * size, 0, p.n * size)
+        return
+    t = cut(p.dtype, p.n, p.k)
+    if m >= MANY and p.packed == NULL and max(apart_a(p), max(p.b_term, p.b_column)) * size >= APART:
+        multiply_many(p, &t, m)
+    else: multiply_group(p, &t, m, NULL)
+
+
+cdef inline Py_ssize_t apart_a(const Factors* p) noexcept nogil: return max(p.a_row, p.a_term)
+
+
+cdef void multiply_many(const Factors* p, const Cut* t, Py_ssize_t m) noexcept nogil:
+    """So many rows that copies pay, of operands whose rows are so far apart that they share few sets of a cache. If all
+    of B fits into the space, it is packed once, and A is read from end to end. Rows of A that meet several panels are
+    copied beside each other."""
+    cdef Py_ssize_t size = itemsize(p.dtype), row = (t.terms + GAP) * size, first = 0, tall, n
+    cdef Py_ssize_t space = SPACE if cg_stack_left() > STACK else SPACE // 8
+    cdef char* block = <char*>(<size_t>(<char*>cg_on_stack(space + GROUP * row + 64) + 63) // 64 * 64)
+    cdef Factors q = p[0]
+    if packed_bytes(p.dtype, p.n, p.k) <= space and p.a_term < 1 << 23:
+        pack(&q, block)
+        block += space
+        tall = GROUP if p.a_term == 1 or t.panels > 2 else m
+    else: tall = up(up(m, up(m, space // row)), 8) * 8
+    if t.panels <= 2 or apart_a(p) * size < APART: block = NULL
+    while first < m:
+        n = min(tall, m - first)
+        q.a, q.c = p.a + first * p.a_row * size, p.c + first * p.ldc * size
+        multiply_group(&q, t, n, block)
+        first += n
+
+
+cdef void multiply_group(const Factors* p, const Cut* cuts, Py_ssize_t m, char* block) noexcept nogil:
+    """m rows, whose terms of A for each panel are copied to `block` unless it is NULL."""
     cdef Step steps[TERMS]
+    cdef Step in_place[TERMS]
     cdef char space[PIECE + 64]
     cdef char* piece = <char*>(<size_t>(space + 63) // 64 * 64)
+    cdef Cut t = cuts[0]
     cdef Py_ssize_t i, j, n, columns, first, size = itemsize(p.dtype)
+    cdef Py_ssize_t a_row = p.a_row if block == NULL else t.terms + GAP, a_term = p.a_term if block == NULL else 1
     cdef const char* packed = p.packed
     cdef const char* b = piece
     cdef const char* a
     cdef char* c
-    cdef bint adds
-    cdef Cut t
-    if m == 0 or p.n == 0: return
-    if p.k == 0:
-        for i in range(0 if p.adds else m): memset(p.c + i * p.ldc * size, 0, p.n * size)
-        return
-    t = cut(p.dtype, p.n, p.k)
-    for i in range(t.terms): steps[i] = Step(<int>(i * p.a_term), <int>(i * t.width))
+    cdef double beta
+    cdef bint reads = packed == NULL and p.b_column == 1 and p.b_term < 1 << 23      # (so 32 bits have steps)
+    if m >= MANY and p.b_term * size >= APART: reads = False
+    if packed == NULL and p.a_term > 1 << 23: t.terms = max(<Py_ssize_t>1, min(t.terms, (1 << 30) // p.a_term))
+    for i in range(t.terms):
+        steps[i] = Step(<int>(i * a_term), <int>(i * t.width))
+        in_place[i] = Step(steps[i].a, <int>(i * p.b_term) if reads else 0)
     for i in range(up(p.k, t.terms)):
         first = i * t.terms
-        n, a, adds = min(t.terms, p.k - first), p.a + first * p.a_term * size, p.adds or first > 0
+        n, a, beta = min(t.terms, p.k - first), p.a + first * p.a_term * size, p.beta if first == 0 else 1
+        if block != NULL:
+            if p.a_term == 1: copy_rows(a, p.a_row * size, m, n * size, block, a_row * size)
+            else: transpose(p.dtype, m, n, a, p.a_term, block, a_row)
+            a = block
         for j in range(t.panels):
-            if packed == NULL: pack_panel(p, &t, first, n, j, piece)
+            columns, c = min(t.width, p.n - j * t.width), p.c + j * t.width * size
+            if reads and columns % t.lanes == 0:
+                b = p.b + (first * p.b_term + j * t.width) * size
+                multiply(p.dtype, m, columns, n, a, a_row, in_place, b, c, p.ldc, p.alpha, beta)
+                continue
+            if packed == NULL:
+                b = piece
+                pack_panel(p, &t, first, n, j, piece)
             else:
                 b = packed
                 packed += n * t.width * size
-            columns, c = min(t.width, p.n - j * t.width), p.c + j * t.width * size
-            if columns % t.lanes == 0: multiply(p.dtype, m, columns, n, a, p.a_row, steps, b, c, p.ldc, adds)
-            else: multiply_edge(p, &t, m, columns, n, a, steps, b, c, adds)
+            if columns % t.lanes == 0: multiply(p.dtype, m, columns, n, a, a_row, steps, b, c, p.ldc, p.alpha, beta)
+            else: multiply_edge(p, &t, m, columns, n, a, a_row, steps, b, c, beta)
 
 
 cdef void multiply_edge(const Factors* p, const Cut* t, Py_ssize_t m, Py_ssize_t columns, Py_ssize_t k, const char* a,
-                        const Step* steps, const char* packed, char* c, bint adds) noexcept nogil:
+                        Py_ssize_t a_row, const Step* steps, const char* packed, char* c, double beta) noexcept nogil:
     """The last panel, if whole vectors would write beyond the columns of C."""
     cdef char rows[EDGE * COLUMNS * 64]
     cdef Py_ssize_t i, n, first, size = itemsize(p.dtype)
     for i in range(up(m, EDGE)):
         first = i * EDGE
         n = min(<Py_ssize_t>EDGE, m - first)
-        multiply(p.dtype, n, columns, k, a + first * p.a_row * size, p.a_row, steps, packed, rows, t.width, False)
-        call(p.dtype, store[float], store[double], <void*>&rows[0], t.width, n, columns,
-             element(p.dtype, c, first * p.ldc), p.ldc, adds)
+        if beta: copy_rows(c + first * p.ldc * size, p.ldc * size, n, columns * size, rows, t.width * size)
+        multiply(p.dtype, n, columns, k, a + first * a_row * size, a_row, steps, packed, rows, t.width, p.alpha,
+                 beta)
+        copy_rows(rows, t.width * size, n, columns * size, c + first * p.ldc * size, p.ldc * size)
 
 
-cdef void store(const real* rows, Py_ssize_t width, Py_ssize_t m, Py_ssize_t n, real* c, Py_ssize_t ldc,
-                bint adds) noexcept nogil:
-    cdef Py_ssize_t i, j
-    for i in range(m):
-        if adds:
-            for j in range(n): c[i * ldc + j] += rows[i * width + j]
-        else: memcpy(c + i * ldc, rows + i * width, n * sizeof(real))
+cdef void copy_rows(const char* x, Py_ssize_t x_step, Py_ssize_t m, Py_ssize_t nbytes, char* y,
+                    Py_ssize_t y_step) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(m): memcpy(y + i * y_step, x + i * x_step, nbytes)
 
 
 cdef void some_rows(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -140,8 +221,198 @@ cdef void some_rows(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
     multiply_rows(&p, stop - start)
 
 
+cdef void some_columns(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Shared* s = <Shared*>job
+    cdef Factors p = s.p[0]
+    p.b += start * p.b_column * itemsize(p.dtype)
+    p.c += start * itemsize(p.dtype)
+    p.n = stop - start
+    multiply_rows(&p, s.m)
+
+
 cdef void multiply_shared(const Factors* p, Py_ssize_t m) noexcept nogil:
-    """m rows of C, shared among threads. Each part packs all of B again."""
+    """m rows of C. Threads share the rows, and each part packs all of B again; or the columns, if there are more."""
     cdef int t = threads_for(m * p.n * p.k // 32)
-    cdef Py_ssize_t part = min(<Py_ssize_t>ROWS, up(up(m, t), 8) * 8)       # blocks have 8 rows
-    if m: parallel_for(some_rows, <void*>p, m, part, t)
+    cdef Py_ssize_t lanes = CG_VECTOR // itemsize(p.dtype), part = min(<Py_ssize_t>ROWS, up(up(m, t), 8) * 8)
+    cdef Shared s = Shared(p, m)
+    if m == 0 or p.n == 0: return
+    if m <= FEW and p.k >= LONG * m and are_lines(p):
+        parallel_for(some_lines, &s, p.n, up(up(p.n, t), CG_WIDE) * CG_WIDE, t)
+    elif t > 1 and p.n > m and p.packed == NULL:
+        parallel_for(some_columns, &s, p.n, up(up(p.n, t), COLUMNS * lanes) * COLUMNS * lanes, t)
+    else:
+        parallel_for(some_rows, <void*>p, m, part, t)
+
+
+cdef Factors factors_of(int dtype, bint ta, bint tb, Py_ssize_t n, Py_ssize_t k, double alpha, const char* a,
+                        Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
+                        Py_ssize_t ldc) noexcept nogil:
+    return Factors(dtype, n, k, a, 1 if ta else lda, lda if ta else 1, b, 1 if tb else ldb, ldb if tb else 1, NULL, c,
+                   ldc, beta, alpha)
+
+
+cdef void multiply_alone(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
+                         const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
+                         Py_ssize_t ldc) noexcept nogil:
+    """C := alpha op(A) op(B) + beta C on one thread, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta
+    and tb transpose. With beta = 0, C is not read. Sizes may be 0."""
+    cdef Factors p
+    if m > 1 and n > 1 and k != 1 or m == 0 or n == 0 or k == 0:
+        p = factors_of(dtype, ta, tb, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+        multiply_rows(&p, m)
+    else: multiply_vector(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 1)
+
+
+# ---- few rows, of A and of B's transpose -----------------------------------------------------------------------------
+
+cdef inline bint are_lines(const Factors* p) noexcept nogil:
+    """Whether the terms of each element lie side by side in A and in B, in whole vectors, so dots need no packing."""
+    return (p.a_term == 1 and p.b_term == 1 and p.b_column != 1 and p.k % (CG_VECTOR // itemsize(p.dtype)) == 0
+            and p.k >= CG_VECTOR and p.packed == NULL and p.alpha == 1 and (p.beta == 0 or p.beta == 1)
+            and p.b_column < 1 << 23)
+
+
+cdef void some_lines(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Columns start to stop - 1."""
+    cdef Shared* s = <Shared*>job
+    cdef const Factors* p = s.p
+    cdef int places[LINES]
+    cdef int zero = 0
+    cdef Lines lines = Lines(1, p.k, 0, &zero)
+    cdef Py_ssize_t j, size = itemsize(p.dtype)
+    for j in range(LINES): places[j] = <int>(j * p.b_column)
+    j = start
+    while j < stop:
+        multiply_lines(p.dtype, s.m, min(<Py_ssize_t>LINES, stop - j), &lines, p.a, p.a_row,
+                       p.b + j * p.b_column * size, places, p.c + j * size, p.ldc, p.beta != 0)
+        j += LINES
+
+
+cdef inline real updated(real y, double sum, double alpha, double beta) noexcept nogil:
+    return <real>(alpha * sum) if beta == 0 else <real>(beta * y + alpha * sum)
+
+
+# ---- a size of 1: a matrix and a vector ------------------------------------------------------------------------------
+
+cdef void multiply_thin(const Thin* p, int t) noexcept nogil:
+    """y = alpha M x + beta y, on t threads. With beta = 0, y is not read."""
+    cdef Py_ssize_t lines = (p.n + LINE - 1) // LINE
+    parallel_for(some_results, <void*>p, p.n, (lines + t - 1) // t * LINE, t)
+
+
+cdef void some_results(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef const Thin* p = <const Thin*>job
+    if p.along == 1: call(p.dtype, dots[float], dots[double], <void*>p.m, p, start, stop)
+    else: call(p.dtype, sums[float], sums[double], <void*>p.m, p, start, stop)
+
+
+cdef void dots(const real* m, const Thin* p, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Rows start to stop - 1 of M, whose terms are side by side. A vector with gaps is copied piecewise."""
+    cdef real piece[RUN]
+    cdef double sum[STRIP]
+    cdef const real* x
+    cdef real* y = <real*>p.y
+    cdef Py_ssize_t first = start, i, j, t, n, terms
+    while first < stop:
+        n = min(<Py_ssize_t>STRIP, stop - first)
+        memset(sum, 0, n * sizeof(double))
+        t = 0
+        while t < p.k:
+            terms, x = p.k if p.x_step == 1 else min(<Py_ssize_t>RUN, p.k - t), <const real*>p.x
+            if p.x_step != 1:
+                for j in range(terms): piece[j] = x[(t + j) * p.x_step]
+                x = piece
+            for i in range(n): sum[i] += dot_of[real](m + (first + i) * p.across + t, x, terms)
+            t += terms
+        for i in range(n):
+            y[(first + i) * p.y_step] = updated[real](y[(first + i) * p.y_step], sum[i], p.alpha, p.beta)
+        first += n
+
+
+cdef void sums(const real* m, const Thin* p, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Rows start to stop - 1 of M, which are side by side: four terms of all are added at once."""
+    cdef real whole[STRIP]
+    cdef real part[STRIP]
+    cdef const real* x = <const real*>p.x
+    cdef const real* q
+    cdef real* y = <real*>p.y
+    cdef real a, b, c, d
+    cdef Py_ssize_t first = start, n, j, t, end, step = p.along, x_step = p.x_step
+    while first < stop:
+        n = min(<Py_ssize_t>STRIP, stop - first)
+        memset(whole, 0, n * sizeof(real))
+        t = 0
+        while t < p.k:
+            end = min(t + RUN, p.k)
+            memset(part, 0, n * sizeof(real))
+            while t + 4 <= end:
+                q = m + first + t * step
+                a, b, c, d = x[t * x_step], x[(t + 1) * x_step], x[(t + 2) * x_step], x[(t + 3) * x_step]
+                for j in range(n): part[j] += (a * q[j] + b * q[step + j]) + (c * q[2 * step + j] + d * q[3 * step + j])
+                t += 4
+            while t < end:
+                q, a = m + first + t * step, x[t * x_step]
+                for j in range(n): part[j] += a * q[j]
+                t += 1
+            for j in range(n): whole[j] += part[j]
+        for j in range(n):
+            y[(first + j) * p.y_step] = updated[real](y[(first + j) * p.y_step], whole[j], p.alpha, p.beta)
+        first += n
+
+
+cdef void multiply_vector(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
+                          const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
+                          Py_ssize_t ldc, int t) noexcept nogil:
+    """A product of which a size is 1, on t threads. (BLAS copies operands on some CPUs, to memory from malloc that
+    nothing counts, and takes up to ten times as long.)"""
+    cdef Thin p
+    if k == 1 and n == 1 and ldc == 1:              # a column is a row of the transposed product
+        multiply_outer(dtype, 1, m, alpha, b, 1, a, 1 if ta else lda, beta, c, m, t)
+        return
+    if k == 1:
+        multiply_outer(dtype, m, n, alpha, a, 1 if ta else lda, b, ldb if tb else 1, beta, c, ldc, t)
+        return
+    if n == 1: p = Thin(dtype, m, k, a, 1 if ta else lda, lda if ta else 1, b, 1 if tb else ldb, c, ldc, alpha, beta)
+    else: p = Thin(dtype, n, k, b, ldb if tb else 1, 1 if tb else ldb, a, lda if ta else 1, c, 1, alpha, beta)
+    multiply_thin(&p, t)
+
+
+# ---- a size of 1: two vectors ----------------------------------------------------------------------------------------
+
+cdef void multiply_outer(int dtype, Py_ssize_t m, Py_ssize_t n, double alpha, const char* a, Py_ssize_t a_step,
+                         const char* b, Py_ssize_t b_step, double beta, char* c, Py_ssize_t ldc, int t) noexcept nogil:
+    """C (m, n) = alpha a b' + beta C, on t threads. With beta = 0, C is not read."""
+    cdef Outer p = Outer(dtype, n, alpha, a, a_step, b, b_step, beta, c, ldc)
+    if m == 1: parallel_for(part_of_row, &p, n, (n + t - 1) // t, t)
+    else: parallel_for(some_outer, &p, m, (m + t - 1) // t, t)
+
+
+cdef void part_of_row(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Columns start to stop - 1 of the only row."""
+    cdef Outer p = (<const Outer*>job)[0]
+    cdef int size = itemsize(p.dtype)
+    p.n, p.b, p.c = stop - start, p.b + start * p.b_step * size, p.c + start * size
+    some_outer(&p, 0, 1)
+
+
+cdef void some_outer(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef const Outer* p = <const Outer*>job
+    call(p.dtype, outer[float], outer[double], <void*>p.a, p, start, stop)
+
+
+cdef void outer(const real* a, const Outer* p, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef real piece[STRIP]
+    cdef const real* b = <const real*>p.b
+    cdef real* c
+    cdef real x, beta = <real>p.beta
+    cdef Py_ssize_t first = 0, i, j, n
+    while first < p.n:
+        n = min(<Py_ssize_t>STRIP, p.n - first)
+        for j in range(n): piece[j] = b[(first + j) * p.b_step]
+        for i in range(start, stop):
+            x, c = <real>(p.alpha * a[i * p.a_step]), <real*>p.c + i * p.ldc + first
+            if beta == 0:
+                for j in range(n): c[j] = x * piece[j]
+            else:
+                for j in range(n): c[j] = beta * c[j] + x * piece[j]
+        first += n

@@ -177,7 +177,7 @@ cdef class Einsum(Operator):
         x = matrices(&c.x[0], (<Contraction>c.attributes).x_order, batch, rows, &workspace, &lx)
         y = matrices(&c.x[1], (<Contraction>c.attributes).y_order, batch, inner, &workspace, &ly)
         check_sizes(z.layout.shape[batch], z.layout.shape[batch + 1], x.layout.shape[batch + 1])
-        products(&x, False, &y, False, &z, 0, workspace)
+        products(&x, False, &y, False, &z, 1, 0, workspace)
         if z.data != c.y[0].data: reorder(&z, &c.y[0], &ordered.layout)
 
     cdef int forward_with_gil(self, Call* c) except -1:

@@ -1,21 +1,22 @@
 """Matrix products: matmul (batched, with broadcasting) and linear (x W' + b and an optional activation).
 
-BLAS computes the products. It reads a matrix in place if one of its two strides is 1 (a transpose is a flag). Any other
-matrix is packed into the workspace first: matmul packs one matrix of a batch at a time, linear one strip of rows."""
+gemm() computes the products. It reads a matrix in place if one of its two strides is 1 (a transpose is a flag). Any
+other matrix is packed into the workspace first: matmul packs one matrix of a batch at a time, linear one strip of
+rows."""
 
 cimport cython
 
 import math
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport lend
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport (
-    ADDING, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, adds, output_bit, reads_temporary,
-    saved, saved_bits, temporary,
+    ADDING, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, adds, computes, factor, output_bit,
+    reads_temporary, saved, saved_bits, temporary,
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
@@ -23,7 +24,7 @@ from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.bits cimport mask
-from cygrad.kernels.linalg.blas cimport check_sizes, gemm
+from cygrad.kernels.linalg.blas cimport check_sizes, scaled_gemm
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reductions.reduce cimport sum_to
 
@@ -40,14 +41,14 @@ cdef enum:
     STRIP = 16 << 10        # bytes of rows that linear packs at a time,
     STRIP_ROWS = 256        # but at least this many rows: products of fewer rows are slower
 
-cdef struct Matrix:         # an operand of BLAS: row-major, or the transpose of a row-major matrix
+cdef struct Matrix:         # an operand of gemm(): row-major, or the transpose of a row-major matrix
     const char* data
     Py_ssize_t ld
     bint transposed
 
 
 cdef bint fits(const Layout* l) noexcept nogil:
-    """Whether BLAS can read the last two dimensions in place."""
+    """Whether gemm() can read the last two dimensions in place."""
     cdef Py_ssize_t rows = l.shape[l.ndim - 2], columns = l.shape[l.ndim - 1]
     cdef Py_ssize_t down = l.strides[l.ndim - 2], right = l.strides[l.ndim - 1]
     return ((right == 1 or columns == 1) and (down >= max(columns, 1) or rows == 1)
@@ -55,13 +56,13 @@ cdef bint fits(const Layout* l) noexcept nogil:
 
 
 cdef size_t capacity(const Array* a) noexcept nogil:
-    """Bytes to pack one matrix of `a`; 0 if BLAS can read it in place."""
+    """Bytes to pack one matrix of `a`; 0 if gemm() can read it in place."""
     if fits(a.layout): return 0
     return a.layout.shape[a.layout.ndim - 2] * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
 
 
 cdef Matrix matrix(const Array* a, Py_ssize_t offset, char* workspace) noexcept nogil:
-    """The matrix at `offset` of `a`, packed into the workspace if BLAS cannot read it in place."""
+    """The matrix at `offset` of `a`, packed into the workspace if gemm() cannot read it in place."""
     cdef const Layout* l = a.layout
     cdef Py_ssize_t rows = l.shape[l.ndim - 2], columns = l.shape[l.ndim - 1]
     cdef Py_ssize_t down = l.strides[l.ndim - 2], right = l.strides[l.ndim - 1]
@@ -131,10 +132,10 @@ cdef class MatMul(Operator):
 
     cdef int forward(self, Call* c) except -1 nogil:
         if not is_real(c.y[0].dtype): return Operator.forward(self, c)
-        return products(&c.x[0], False, &c.x[1], False, &c.y[0], 0, c.workspace)
+        return products(&c.x[0], False, &c.x[1], False, &c.y[0], 1, 0, c.workspace)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """dy, then dx. BLAS can add each directly to a variable's .grad."""
+        """dy, then dx. gemm() can add each directly to a variable's .grad."""
         cdef Stage* s
         cdef Array other
         cdef int i
@@ -143,23 +144,27 @@ cdef class MatMul(Operator):
             other = saved(b, 1 - i)
             b.work = max(b.work, work_of(b.y, other.layout.shape[other.layout.ndim - (1 if i else 2)]))
             s = add_stage(b, 1 << i)
-            s.writes, s.workspace_bytes = ADDING, capacity(&b.g[0]) + capacity(&other)
+            s.writes, s.workspace_bytes, s.multiplies = ADDING, capacity(&b.g[0]) + capacity(&other), 1 << i
+            if i and b.x[1].ndim == 2: s.by_rows = 2
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef int i = 1 if b.want[1] and stage == 0 else 0
+        cdef int i = computes(&b.stages[stage], 1)
         cdef Array other = saved(b, 1 - i)
-        cdef double beta = adds(b, i)
-        if i: return products(&other, True, &b.g[0], False, &b.dx[1], beta, b.workspace)
-        return products(&b.g[0], False, &other, True, &b.dx[0], beta, b.workspace)
+        cdef double alpha = factor(b, i), beta = adds(b, i)
+        cdef Layout part
+        cdef Py_ssize_t shape[MAX_NDIM]
+        if not i: return products(&b.g[0], False, &other, True, &b.dx[0], alpha, beta, b.workspace)
+        if b.x[1].ndim == 2: take_columns(&other, b.row, b.dx[1].layout.shape[0], &part, shape)
+        return products(&other, True, &b.g[0], False, &b.dx[1], alpha, beta, b.workspace)
 
     cdef object formula(self, c, int i, g):
         return matmul(g, swapped(c.input(1))) if i == 0 else matmul(swapped(c.input(0)), g)
 
 
-cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array* z, double beta,
+cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array* z, double alpha, double beta,
                   char* workspace) except -1 nogil:
-    """z = op(x) op(y) + beta z for each matrix of the batch; op transposes if tx (ty) is set. Batch dimensions that z
-    does not have, or has with size 1, are summed."""
+    """z = alpha op(x) op(y) + beta z for each matrix of the batch; op transposes if tx (ty) is set. Batch dimensions
+    that z does not have, or has with size 1, are summed."""
     cdef const Layout* lx = x.layout
     cdef const Layout* ly = y.layout
     cdef const Layout* lz = z.layout
@@ -195,8 +200,8 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
     for _ in range(total):
         a = matrix(x, at[0], workspace)
         b = matrix(y, at[1], workspace + capacity(x))
-        gemm(z.dtype, a.transposed != tx, b.transposed != ty, m, n, k, a.data, a.ld, b.data, b.ld, beta,
-             z.data + at[2] * size, n)
+        scaled_gemm(z.dtype, a.transposed != tx, b.transposed != ty, m, n, k, alpha, a.data, a.ld, b.data, b.ld, beta,
+                    z.data + at[2] * size, n)
         d = nd - 1
         while d >= 0:
             index[d] += 1
@@ -305,6 +310,7 @@ cdef class Linear(Operator):
             b.work = max(b.work, work_of(b.y, x.layout.shape[x.layout.ndim - 1]))
             s = add_stage(b, 2)
             s.gradients, s.writes, s.workspace_bytes = source, ADDING, flat_capacity(&g) + flat_capacity(&x)
+            s.multiplies = s.by_rows = 2
         if b.n_in == 3 and b.want[2]:
             s = add_stage(b, 4)
             s.gradients, s.writes = source, OVER_GRAD
@@ -325,7 +331,8 @@ cdef class Linear(Operator):
             return sum_to(&g, &b.dx[2])
         if s.computes == 2:
             other = saved(b, 0)
-            return product_of_rows(&g, &other, &b.dx[1], adds(b, 1), b.workspace, b.workspace + flat_capacity(&g))
+            return product_of_rows(&g, &other, &b.dx[1], b.row, factor(b, 1), adds(b, 1), b.workspace,
+                                   b.workspace + flat_capacity(&g))
         other = saved(b, 1)
         return row_products(&g, &other, False, &b.dx[0], 0, b.workspace, b.workspace + flat_capacity(&g))
 
@@ -356,12 +363,12 @@ cdef int times_derivative(BackwardCall* b, int kind) except -1 nogil:
 
 
 cdef bint lies_flat(const Layout* l) noexcept nogil:
-    """Whether BLAS can read `l` in place as a matrix, with all dimensions but the last as its rows."""
+    """Whether gemm() can read `l` in place as a matrix, with all dimensions but the last as its rows."""
     return l.dense or l.ndim == 2 and fits(l)
 
 
 cdef Py_ssize_t rows_at_once(const Array* a) noexcept nogil:
-    """The rows of `a` for one call of BLAS, with all dimensions but the last as rows: all of them, or as many as are
+    """The rows of `a` for one call of gemm(), with all dimensions but the last as rows: all of them, or as many as are
     packed at a time."""
     cdef const Layout* l = a.layout
     cdef Py_ssize_t row = max(1, l.shape[l.ndim - 1] * itemsize(a.dtype))
@@ -369,7 +376,7 @@ cdef Py_ssize_t rows_at_once(const Array* a) noexcept nogil:
 
 
 cdef size_t flat_capacity(const Array* a) noexcept nogil:
-    """Bytes to pack rows_at_once(a) rows; 0 if BLAS can read `a` in place."""
+    """Bytes to pack rows_at_once(a) rows; 0 if gemm() can read `a` in place."""
     return 0 if lies_flat(a.layout) else rows_at_once(a) * a.layout.shape[a.layout.ndim - 1] * itemsize(a.dtype)
 
 
@@ -404,24 +411,40 @@ cdef int row_products(const Array* x, const Array* w, bint tw, const Array* y, d
     while True:
         n = min(most, rows - row)
         a, b = strip(x, row, n, &seen[0], dims, pack), strip(y, row, n, &seen[1], dims + 4, NULL)
-        products(&a, False, w, tw, &b, beta, workspace)
+        products(&a, False, w, tw, &b, 1, beta, workspace)
         row += n
         if row >= rows: return 0                    # (after one empty call if rows is 0)
 
 
-cdef int product_of_rows(const Array* x, const Array* y, const Array* z, double beta, char* pack_x,
-                         char* pack_y) except -1 nogil:
-    """z = x' y + beta z, one strip of rows at a time."""
+cdef int product_of_rows(const Array* x, const Array* y, const Array* z, Py_ssize_t row_of_z, double alpha, double beta,
+                         char* pack_x, char* pack_y) except -1 nogil:
+    """z = the rows from `row_of_z` on of alpha x' y, + beta z; one strip of rows of x and y at a time."""
     cdef Layout seen[2]
     cdef Py_ssize_t dims[8]
     cdef Py_ssize_t rows = rows_of(x.layout), most = min(rows_at_once(x), rows_at_once(y)), row = 0, n
+    cdef Py_ssize_t shape[MAX_NDIM]
+    cdef Layout part
     cdef Array a, b
     while True:
         n = min(most, rows - row)
         a, b = strip(x, row, n, &seen[0], dims, pack_x), strip(y, row, n, &seen[1], dims + 4, pack_y)
-        products(&a, True, &b, False, z, 1 if row else beta, NULL)
+        take_columns(&a, row_of_z, z.layout.shape[0], &part, shape)
+        products(&a, True, &b, False, z, alpha, 1 if row else beta, NULL)
         row += n
         if row >= rows: return 0
+
+
+cdef void take_columns(Array* a, Py_ssize_t first, Py_ssize_t n, Layout* part, Py_ssize_t* shape) noexcept nogil:
+    """Let `a` be its n columns from `first` on, if these are not all of them. The layout is in `part` and `shape`."""
+    cdef const Layout* l = a.layout
+    cdef int last = l.ndim - 1
+    if n == l.shape[last]: return
+    part[0] = l[0]
+    memcpy(shape, l.shape, l.ndim * sizeof(Py_ssize_t))
+    shape[last] = n
+    part.shape, part.dense, part.size = shape, False, l.size // l.shape[last] * n
+    a.layout = part
+    a.data += first * l.strides[last] * itemsize(a.dtype)
 
 
 cdef Py_ssize_t rows_of(const Layout* l) noexcept nogil:

@@ -1,6 +1,6 @@
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.kernels.array cimport Array, Layout
-from cygrad.kernels.linalg.lapack cimport Task
+from cygrad.kernels.linalg.matrices cimport Task
 from cygrad.kernels.threads cimport range_t
 
 cdef class OfMatrices(Operator):
@@ -11,6 +11,6 @@ cdef class OfMatrices(Operator):
 cdef Py_ssize_t matrices_in(const Layout* x) noexcept nogil
 cdef Py_ssize_t work_of(const Layout* x) noexcept nogil
 cdef int add_result(Call* c, int k, int dtype, int extra, Py_ssize_t p, Py_ssize_t q) except -1 nogil
-cdef int set_room(Call* c, Py_ssize_t count, Py_ssize_t room) except -1 nogil
+cdef int set_room(Call* c, Py_ssize_t count, Py_ssize_t room, bint by_lapack=*) except -1 nogil
 cdef void set_target(Task* t, int k, const Array* y, Py_ssize_t elements) noexcept nogil
 cdef int refuse_matrix(Operator op, Py_ssize_t i, const Layout* x, object what) except -1 with gil

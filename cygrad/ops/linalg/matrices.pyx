@@ -1,11 +1,11 @@
-"""Batches of matrices, (..., m, n): the base of their operators, and what LAPACK (SciPy) needs for each matrix."""
+"""Batches of matrices, (..., m, n): the base of their operators, and the work of each matrix."""
 
 from numpy.linalg import LinAlgError
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
-from cygrad.kernels.linalg.lapack cimport Task, each_matrix, threads_over
+from cygrad.kernels.linalg.matrices cimport Task, each_matrix, threads_over
 from cygrad.kernels.threads cimport range_t
 
 
@@ -35,11 +35,11 @@ cdef int add_result(Call* c, int k, int dtype, int extra, Py_ssize_t p, Py_ssize
     c.y[k].dtype = dtype
 
 
-cdef int set_room(Call* c, Py_ssize_t count, Py_ssize_t room) except -1 nogil:
+cdef int set_room(Call* c, Py_ssize_t count, Py_ssize_t room, bint by_lapack=False) except -1 nogil:
     """Declare the work of `count` matrices like those of x, and a workspace of `room` bytes for each thread."""
     cdef Py_ssize_t work = work_of(c.x[0].layout)
     c.work = count * work
-    c.workspace_bytes = room * max(1, threads_over(count, work))
+    c.workspace_bytes = room * max(1, threads_over(count, work, by_lapack))
 
 
 cdef void set_target(Task* t, int k, const Array* y, Py_ssize_t elements) noexcept nogil:
@@ -73,11 +73,11 @@ cdef class OfMatrices(Operator):
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t count = matrices_in(x), work = work_of(x)
         t.a, t.workspace = &c.x[0], c.workspace
-        t.room = c.workspace_bytes // max(1, threads_over(count, work)) if t.room == 0 else t.room
+        t.room = c.workspace_bytes // max(1, threads_over(count, work, t.by_lapack)) if t.room == 0 else t.room
         each_matrix(f, t, count, work, c.workspace_bytes)
         if t.failed >= 0:
             with gil: refuse_matrix(self, t.failed, x, self.failure(t.info))
 
     cdef object failure(self, int info):
-        """What LAPACK's `info` says of a matrix."""
+        """What `info` says of a matrix that cannot be decomposed."""
         return ": the iteration did not converge; nan and inf are a usual cause"

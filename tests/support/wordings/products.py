@@ -131,5 +131,5 @@ CASES = [
     (lambda: cg.mse(cg.zeros(2), cg.zeros(2), reduction="avg"), ValueError,
      "mse: reduction must be one of none, mean, sum; got 'avg'"),
     (lambda: cg.linear(cg.broadcast_to(cg.zeros(1), (1 << 31, 1)), cg.zeros((1, 1))), ValueError,
-     "a matrix product of (2147483648, 1) and (1, 1) is larger than the 32-bit sizes of BLAS allow"),
+     "a matrix product of (2147483648, 1) and (1, 1) is larger than the 32-bit sizes of products allow"),
 ]
