@@ -1,6 +1,7 @@
 """Linear algebra under the names of numpy.linalg and of the Array API standard. Most are functions of cygrad itself:
 cygrad.linalg.solve is cygrad.solve. `norm`, `diagonal` and `trace` differ from those of cygrad as NumPy's do: these two
-take the last two axes. `vector_norm` is cygrad.norm."""
+take the last two axes. `vector_norm` is cygrad.norm. Singular values and eigenvalues are LAPACK's: SciPy's if it is
+installed (the extra cygrad[linalg]), else those of numpy.linalg, which computes in float64."""
 
 from numpy.linalg import LinAlgError
 

@@ -1,76 +1,73 @@
 """Singular values and eigenvalues of the matrices of a batch, and what is made of them: pseudo-inverses, solutions of
-least squares, cofactors. kernels/linalg/lapack.pyx has the batches."""
+least squares, cofactors. kernels/linalg/matrices.pyx has the batches."""
 
 from libc.math cimport fabs
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from cygrad.kernels.array cimport itemsize, real
 from cygrad.kernels.by_dtype cimport call, number, put_number
 from cygrad.kernels.driver cimport gather, strip_of
+from cygrad.kernels.linalg.factors cimport factor_lu, invert
 from cygrad.kernels.linalg.lapack cimport (
-    INT, Task, aligned, begin_task, fail, gesdd_, getrf_, getri_, kind, need, product, refuse_size, result, scratch,
-    syevd_,
+    INT, aligned, at_once, decompose_svd, decompose_symmetric, svd_bytes, symmetric_bytes, transpose,
 )
+from cygrad.kernels.linalg.matrices cimport Task, fail, identity, result, scratch
+from cygrad.kernels.linalg.panels cimport multiply_alone
+
+
+cdef void product(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
+                  const char* b, Py_ssize_t ldb, char* c) noexcept nogil:
+    """c = op(a) op(b), row-major, on this thread: op(a) is (m, k), op(b) is (k, n), c is (m, n) and dense."""
+    multiply_alone(dtype, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, n)
 
 
 # ---- singular values -------------------------------------------------------------------------------------------------
 
-cdef Py_ssize_t svd_work(int dtype, Py_ssize_t m, Py_ssize_t n, bint vectors, bint full) except -1 nogil:
-    """Elements of the work that gesdd wants."""
-    cdef Task t
-    cdef char job = b'N' if not vectors else b'A' if full else b'S'
-    cdef int k = <int>min(m, n), ldu = <int>max(n, 1), ldvt = <int>max(m if full else k, 1), query = -1, info = 0
-    cdef double room = 0                            # (float32 uses the lower half)
-    begin_task(&t, dtype, m, n)
-    if k == 0: return 0
-    need()
-    gesdd_[kind(&t)](&job, &t.n, &t.m, NULL, &ldu, NULL, NULL, &ldu, NULL, &ldvt, &room, &query, NULL, &info)
-    if info or number(dtype, <char*>&room, 0) > 0x7fffffff: refuse_size(m, n)
-    return <Py_ssize_t>number(dtype, <char*>&room, 0)
+cdef Py_ssize_t svd_room(int dtype, Py_ssize_t count, Py_ssize_t m, Py_ssize_t n, bint vectors,
+                         bint full) except -1 nogil:
+    """Bytes for copies of those of `count` matrices that are decomposed at once, which are overwritten, and work. At
+    least what the LU factors and the inverse of a square matrix need (by_inverse())."""
+    cdef Py_ssize_t c = at_once(count, m * n)
+    return (aligned(c * m * n * itemsize(dtype))
+            + aligned(8 * min(m, n) * INT + svd_bytes(dtype, c, m, n, vectors, full)))
 
 
-cdef Py_ssize_t svd_room(int dtype, Py_ssize_t m, Py_ssize_t n, bint vectors, bint full) except -1 nogil:
-    """Bytes for a copy of the matrix, which gesdd overwrites, and its work."""
-    cdef Py_ssize_t size = itemsize(dtype)
-    return (aligned(m * n * size) + aligned(8 * min(m, n) * INT)
-            + aligned(svd_work(dtype, m, n, vectors, full) * size))
+cdef int decompose(Task* t, Py_ssize_t i, Py_ssize_t count, char* u, char* s, char* vh, char* room,
+                   size_t nbytes) noexcept nogil:
+    """Singular values and vectors of `count` matrices from number i. `room` has `nbytes`, as svd_room() says."""
+    cdef Py_ssize_t matrix = <Py_ssize_t>t.m * t.n
+    cdef char* work = room + aligned(count * matrix * itemsize(t.dtype))
+    gather(room, t.a, i * matrix, count * matrix)
+    return decompose_svd(t.dtype, count, t.m, t.n, t.full, room, u, s, vh, work, nbytes - (work - room), &t.error)
 
 
-cdef int decompose(const Task* t, Py_ssize_t i, char* u, char* s, char* vh, char* room, size_t nbytes) noexcept nogil:
-    """Singular values and vectors of matrix i; u is (m, k) or (m, m), vh is (k, n) or (n, n). Column-major, the left
-    vectors of x' are the right ones of x. `room` has `nbytes`, as svd_room() says. Returns LAPACK's info."""
-    cdef Py_ssize_t size = itemsize(t.dtype), matrix = <Py_ssize_t>t.m * t.n
-    cdef int k = min(t.m, t.n), ldvt = t.m if t.full else k, work, info, n = t.n, m = t.m
-    cdef char job = b'N' if u == NULL else b'A' if t.full else b'S'
-    cdef int* integers = <int*>(room + aligned(matrix * size))
-    cdef char* rest = <char*>integers + aligned(8 * k * INT)
-    gather(room, t.a, i * matrix, matrix)
-    work = <int>min(<Py_ssize_t>0x7fffffff, (<Py_ssize_t>nbytes - (rest - room)) // size)
-    gesdd_[kind(t)](&job, &n, &m, room, &n, s, vh, &n, u, &ldvt, rest, &work, integers, &info)
-    return info
-
-
-cdef void identity(int dtype, Py_ssize_t n, char* a) noexcept nogil:
-    cdef Py_ssize_t i
-    memset(a, 0, n * n * itemsize(dtype))
-    for i in range(n): put_number(dtype, a, i * n + i, 1)
+cdef bint alone(Task* t, Py_ssize_t i, Py_ssize_t* count) noexcept nogil:
+    """After a failure of `count` matrices from number i: let them be decomposed one by one, to find which fails.
+    Returns False and notes the failure if it was one, or if it is an error of another kind."""
+    if count[0] > 1 and t.error == NULL:
+        count[0] = 1
+        return True
+    fail(t, i, 1)
+    return False
 
 
 cdef void svd(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Singular values in y[0] and, with vectors, u in y[1] and vh in y[2]."""
     cdef Task* t = <Task*>job
     cdef bint vectors = t.y[1] != NULL
-    cdef int info
-    for i in range(start, stop):
-        if t.m == 0 or t.n == 0:
-            if t.full: identity(t.dtype, t.m, result(t, 1, i))
-            if t.full: identity(t.dtype, t.n, result(t, 2, i))
-            continue
-        info = decompose(t, i, result(t, 1, i) if vectors else NULL, result(t, 0, i),
-                         result(t, 2, i) if vectors else NULL, scratch(t, start), t.room)
-        if info:
-            fail(t, i, info)
+    cdef Py_ssize_t i = start, count = t.at_once
+    if t.m == 0 or t.n == 0:
+        for i in range(start, stop if t.full else start):
+            identity(t.dtype, t.m, result(t, 1, i))
+            identity(t.dtype, t.n, result(t, 2, i))
+        return
+    while i < stop:
+        count = min(count, stop - i)
+        if decompose(t, i, count, result(t, 1, i) if vectors else NULL, result(t, 0, i),
+                     result(t, 2, i) if vectors else NULL, scratch(t, start), t.room):
+            if alone(t, i, &count): continue
             return
+        i += count
 
 
 cdef struct Factors:        # u s vh in workspace
@@ -96,7 +93,7 @@ cdef Py_ssize_t pinv_room(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) e
     """Bytes for u, s, vh, the work of gesdd, and `k` right sides with their products with u."""
     cdef Py_ssize_t size = itemsize(dtype), least = min(m, n)
     return (aligned(m * least * size) + aligned(least * n * size) + aligned(least * size)
-            + svd_room(dtype, m, n, True, False) + aligned(least * k * size) + aligned(m * k * size))
+            + svd_room(dtype, 1, m, n, True, False) + aligned(least * k * size) + aligned(m * k * size))
 
 
 cdef size_t room_of_svd(const Task* t) noexcept nogil:
@@ -126,7 +123,7 @@ cdef void pinv(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Factors f = factors(t, scratch(t, start), nbytes)
     cdef int k = min(t.m, t.n), info
     for i in range(start, stop):
-        info = decompose(t, i, f.u, f.s, f.vh, f.room, nbytes)
+        info = decompose(t, i, 1, f.u, f.s, f.vh, f.room, nbytes)
         if info:
             fail(t, i, info)
             return
@@ -145,7 +142,7 @@ cdef void lstsq(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const char* b
     cdef Py_ssize_t i, right = <Py_ssize_t>t.m * t.k
     for i in range(start, stop):
-        info = decompose(t, i, f.u, f.s, f.vh, f.room, nbytes)
+        info = decompose(t, i, 1, f.u, f.s, f.vh, f.room, nbytes)
         if info:
             fail(t, i, info)
             return
@@ -156,23 +153,21 @@ cdef void lstsq(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         memcpy(result(t, 2, i), f.s, k * size)
 
 
-cdef bint by_inverse(Task* t, Py_ssize_t i, char* y, char* room, size_t nbytes) noexcept nogil:
+cdef bint by_inverse(Task* t, Py_ssize_t i, char* y, char* room) noexcept nogil:
     """y = det(x) x^-T, from the LU factors of x'. Returns False if x is singular or the numbers are too far apart. Near
     singular matrices the result is as good as elsewhere: it is that of the product of the factors, which is near x."""
     cdef Py_ssize_t n = t.n, j
     cdef int* pivots = <int*>room
     cdef char* work = room + aligned(n * INT)
-    cdef int size = <int>min(<Py_ssize_t>0x7fffffff, (<Py_ssize_t>nbytes - (work - room)) // itemsize(t.dtype)), info
     cdef double det = 1, least = 1e300, largest = 0, v
     gather(y, t.a, i * n * n, n * n)
-    getrf_[kind(t)](&t.n, &t.n, y, &t.n, pivots, &info)
-    if info: return False
+    if factor_lu(t.dtype, n, n, y, n, pivots): return False
     for j in range(n):
         v = number(t.dtype, y, j * n + j)
         det *= -v if pivots[j] != j + 1 else v
         least, largest = min(least, fabs(v)), max(largest, fabs(v))
     if not (least > 1e-30 * largest and 1e-250 < fabs(det) < 1e250): return False
-    getri_[kind(t)](&t.n, y, &t.n, pivots, work, &size, &info)
+    invert(t.dtype, n, y, pivots, work)
     call(t.dtype, transpose[float], transpose[double], <void*>y, n)
     for j in range(n * n): put_number(t.dtype, y, j, number(t.dtype, y, j) * det)
     return True
@@ -189,13 +184,13 @@ cdef void cofactors(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
     cdef double sign, q
     cdef int info
     for i in range(start, stop):
-        if by_inverse(t, i, result(t, 0, i), f.room, nbytes): continue
-        info = decompose(t, i, f.u, f.s, f.vh, f.room, nbytes)
+        if by_inverse(t, i, result(t, 0, i), f.room): continue
+        info = decompose(t, i, 1, f.u, f.s, f.vh, f.room, nbytes)
         if info:
             fail(t, i, info)
             return
         product(t.dtype, False, False, t.n, t.n, t.n, f.u, t.n, f.vh, t.n, f.room)      # its determinant: 1 or -1
-        getrf_[kind(t)](&t.n, &t.n, f.room, &t.n, pivots, &info)
+        factor_lu(t.dtype, n, n, f.room, n, pivots)
         sign = 1
         for j in range(n):
             if (number(t.dtype, f.room, j * n + j) < 0) != (pivots[j] != j + 1): sign = -sign
@@ -208,47 +203,28 @@ cdef void cofactors(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
 
 # ---- eigenvalues -----------------------------------------------------------------------------------------------------
 
-cdef Py_ssize_t eigh_room(int dtype, Py_ssize_t n, bint vectors) except -1 nogil:
-    """Bytes for the work of syevd and, without vectors, for a copy of the matrix."""
-    cdef Py_ssize_t size = itemsize(dtype), work = 1 + 6 * n + 2 * n * n if vectors else 2 * n + 1
-    if work > 0x7fffffff: refuse_size(n, n)
-    return aligned(work * size) + aligned((3 + 5 * n if vectors else 1) * INT) + aligned(0 if vectors else n * n * size)
-
-
-cdef void transpose(real* a, Py_ssize_t n) noexcept nogil:
-    """Transpose in place, by blocks that fit into the cache."""
-    cdef Py_ssize_t i, j, p, q
-    cdef real v
-    for p in range(0, n, 32):
-        for q in range(0, p + 1, 32):
-            for i in range(p, min(n, p + 32)):
-                for j in range(q, min(i, q + 32)):
-                    v = a[i * n + j]
-                    a[i * n + j] = a[j * n + i]
-                    a[j * n + i] = v
+cdef Py_ssize_t eigh_room(int dtype, Py_ssize_t count, Py_ssize_t n, bint vectors) except -1 nogil:
+    """Bytes for the work and, without vectors, for copies of those of `count` matrices that are decomposed at once."""
+    cdef Py_ssize_t c = at_once(count, n * n)
+    return aligned(symmetric_bytes(dtype, c, n, vectors)) + aligned(0 if vectors else c * n * n * itemsize(dtype))
 
 
 cdef void eigh(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Eigenvalues in y[0] and, with vectors, these in y[1]."""
     cdef Task* t = <Task*>job
     cdef bint vectors = t.y[1] != NULL
-    cdef char what = b'V' if vectors else b'N', uplo = b'L' if t.upper else b'U'
-    cdef Py_ssize_t i, n = t.n, size = itemsize(t.dtype)
-    cdef int n_work = 1 + 6 * t.n + 2 * t.n * t.n if vectors else 2 * t.n + 1, info
-    cdef int n_integers = 3 + 5 * t.n if vectors else 1
-    cdef char* work = scratch(t, start)
-    cdef int* integers = <int*>(work + aligned(n_work * size))
-    cdef char* packed = <char*>integers + aligned(n_integers * INT)
+    cdef Py_ssize_t i = start, n = t.n, count = t.at_once
+    cdef char* packed = scratch(t, start)
+    cdef char* work = packed + aligned(0 if vectors else count * n * n * itemsize(t.dtype))
     cdef char* a
-    for i in range(start, stop):
+    while i < stop:
+        count = min(count, stop - i)
         a = result(t, 1, i) if vectors else packed
-        gather(a, t.a, i * n * n, n * n)
-        syevd_[kind(t)](&what, &uplo, &t.n, a, &t.n, result(t, 0, i), work, &n_work, integers, &n_integers, &info)
-        if info:
-            fail(t, i, info)
+        gather(a, t.a, i * n * n, count * n * n)
+        if decompose_symmetric(t.dtype, count, n, t.upper, vectors, a, result(t, 0, i), work, &t.error):
+            if alone(t, i, &count): continue
             return
-        if not vectors: continue
-        call(t.dtype, transpose[float], transpose[double], <void*>a, n)
+        i += count
 
 
 cdef bint gaps(const real* w, Py_ssize_t n, bint squared, bint zero, real* y) noexcept nogil:

@@ -1,9 +1,9 @@
 """Decompositions of matrices: cholesky and qr, each for a batch of matrices in the last two dimensions.
 
-LAPACK (SciPy) computes them, in workspace that is declared. Backward saves the factors and not the matrix. Sources of
-the gradients: I. Murray, Differentiation of the Cholesky decomposition (2016), arXiv 1602.07527; S. F. Walter and L.
-Lehmann, Algorithmic differentiation of linear algebra functions with application in optimum experimental design
-(2010)."""
+cygrad's own routines compute them, in workspace that is declared. Backward saves the factors and not the matrix.
+Sources of the gradients: I. Murray, Differentiation of the Cholesky decomposition (2016), arXiv 1602.07527; S. F.
+Walter and L. Lehmann, Algorithmic differentiation of linear algebra functions with application in optimum experimental
+design (2010)."""
 
 cimport cython
 
@@ -17,10 +17,11 @@ from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.execute.run cimport apply1
-from cygrad.kernels.linalg cimport lapack
+from cygrad.kernels.linalg cimport matrices
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.driver cimport gather
-from cygrad.kernels.linalg.lapack cimport Task, begin_task, each_matrix, threads_over
+from cygrad.kernels.linalg.reflectors cimport qr_bytes
+from cygrad.kernels.linalg.matrices cimport Task, begin_task, each_matrix, threads_over
 from cygrad.ops.linalg.matrices cimport OfMatrices, add_result, matrices_in, set_room, set_target, work_of
 
 from cygrad.core.errors import described
@@ -64,7 +65,7 @@ cdef class Cholesky(OfMatrices):
         gather(c.y[0].data, &c.x[0], 0, c.y[0].layout.size)
         t.upper = (<Half>c.attributes).upper
         set_target(&t, 0, &c.y[0], n * n)
-        return self.compute(lapack.cholesky, &t, c)
+        return self.compute(matrices.cholesky, &t, c)
 
     cdef object failure(self, int info):
         return f" is not positive definite: its leading minor of order {info} is not positive"
@@ -88,7 +89,7 @@ cdef class Cholesky(OfMatrices):
         t.a, t.upper, t.workspace = &y, (<Half>b.attributes).upper, b.workspace
         t.room = 0 if y.layout.dense else n * n * itemsize(b.dtype)
         set_target(&t, 0, &b.dx[0], n * n)
-        return each_matrix(lapack.cholesky_grad, &t, count, work_of(b.y), b.stages[stage].workspace_bytes)
+        return each_matrix(matrices.cholesky_grad, &t, count, work_of(b.y), b.stages[stage].workspace_bytes)
 
     cdef object formula(self, c, int i, g):
         cdef bint upper = (<Half>c.attributes).upper
@@ -140,7 +141,7 @@ cdef class QR(OfMatrices):
         k = m if full else min(m, n)
         add_result(c, 0, c.x[0].dtype, 2, m, k)
         add_result(c, 1, c.x[0].dtype, 2, k, n)
-        return set_room(c, matrices_in(x), lapack.qr_room(c.x[0].dtype, n, k))
+        return set_room(c, matrices_in(x), qr_bytes(c.x[0].dtype, m, n, k))
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -148,10 +149,10 @@ cdef class QR(OfMatrices):
         cdef Py_ssize_t k = m if (<Whole>c.attributes).full else min(m, n)
         cdef Task t
         begin_task(&t, c.x[0].dtype, m, n)
-        t.full, t.room = (<Whole>c.attributes).full, lapack.qr_room(t.dtype, n, k)
+        t.full, t.room = (<Whole>c.attributes).full, qr_bytes(t.dtype, m, n, k)
         set_target(&t, 0, &c.y[0], m * k)
         set_target(&t, 1, &c.y[1], k * n)
-        return self.compute(lapack.qr, &t, c)
+        return self.compute(matrices.qr, &t, c)
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef const Layout* x

@@ -1,4 +1,4 @@
-"""Determinants of the matrices in the last two dimensions: det and slogdet, from the LU factors of LAPACK (SciPy).
+"""Determinants of the matrices in the last two dimensions: det and slogdet, from their LU factors.
 
 Backward saves the matrix alone, because its factors need as much memory. Source of the gradients: M. B. Giles, An
 extended collection of matrix derivative results for forward and reverse mode algorithmic differentiation (2008),
@@ -13,9 +13,9 @@ from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.run cimport apply1
-from cygrad.kernels.linalg cimport lapack, spectra
+from cygrad.kernels.linalg cimport matrices, spectra
 from cygrad.kernels.array cimport Layout
-from cygrad.kernels.linalg.lapack cimport Task, begin_task
+from cygrad.kernels.linalg.matrices cimport Task, begin_task
 from cygrad.ops.linalg.matrices cimport OfMatrices, add_result, matrices_in, set_room, set_target
 
 from cygrad.core.interop.creation import zeros
@@ -33,7 +33,7 @@ cdef class Determinant(OfMatrices):
         cdef const Layout* x = c.x[0].layout
         self.describe(c, True)
         for k in range(self.results()): add_result(c, k, c.x[0].dtype, 0, 0, 0)
-        return set_room(c, matrices_in(x), lapack.factor_room(c.x[0].dtype, x.shape[x.ndim - 1]))
+        return set_room(c, matrices_in(x), matrices.factor_room(c.x[0].dtype, x.shape[x.ndim - 1]))
 
     cdef int results(self) noexcept nogil:
         return 1
@@ -42,9 +42,9 @@ cdef class Determinant(OfMatrices):
         cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1]
         cdef Task t
         begin_task(&t, c.y[0].dtype, n, n)
-        t.room = lapack.factor_room(t.dtype, n)
+        t.room = matrices.factor_room(t.dtype, n)
         for k in range(self.results()): set_target(&t, k, &c.y[k], 1)
-        return self.compute(lapack.determinant, &t, c)
+        return self.compute(matrices.determinant, &t, c)
 
 
 cdef class Det(Determinant):
@@ -82,13 +82,13 @@ cdef class Cofactor(OfMatrices):
         self.describe(c, True)
         n = x.shape[x.ndim - 1]
         c.y[0].layout, c.y[0].dtype = lay.dense_like(x), c.x[0].dtype
-        return set_room(c, matrices_in(x), spectra.pinv_room(c.x[0].dtype, n, n, 0))
+        return set_room(c, matrices_in(x), spectra.pinv_room(c.x[0].dtype, n, n, 0), True)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1]
         cdef Task t
         if c.x[0].layout.size == 0: return 0
-        begin_task(&t, c.x[0].dtype, n, n)
+        begin_task(&t, c.x[0].dtype, n, n, True)
         t.room = spectra.pinv_room(t.dtype, n, n, 0)
         set_target(&t, 0, &c.y[0], n * n)
         return self.compute(spectra.cofactors, &t, c)

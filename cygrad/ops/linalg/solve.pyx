@@ -1,10 +1,10 @@
 """Linear systems: solve, solve_triangular, inv, pinv and lstsq of matrices in the last two dimensions.
 
-LAPACK (SciPy) computes them, in workspace that is declared. The gradients are formulas of operators. They factor the
-matrix again instead of saving its factors, which need as much memory as the matrix. Sources: M. B. Giles, An extended
-collection of matrix derivative results for forward and reverse mode algorithmic differentiation (2008), 2.2 and 2.3;
-G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
-separate (1973)."""
+LU factors, or singular values, compute them, in workspace that is declared. The gradients are formulas of operators.
+They factor the matrix again instead of saving its factors, which need as much memory as the matrix. Sources: M. B.
+Giles, An extended collection of matrix derivative results for forward and reverse mode algorithmic differentiation
+(2008), 2.2 and 2.3; G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
+problems whose variables separate (1973)."""
 
 cimport cython
 
@@ -18,11 +18,12 @@ from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport Call, Operator
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
-from cygrad.kernels.linalg cimport lapack, spectra
+from cygrad.kernels.linalg cimport matrices, spectra
+from cygrad.kernels.linalg.lapack cimport aligned
 from cygrad.kernels.array cimport INT64, MAX_NDIM, Array, Layout, itemsize
 from cygrad.kernels.by_dtype cimport epsilon
 from cygrad.kernels.driver cimport gather
-from cygrad.kernels.linalg.lapack cimport Task, begin_task, each_matrix, threads_over
+from cygrad.kernels.linalg.matrices cimport Task, begin_task, each_matrix, threads_over
 from cygrad.kernels.threads cimport range_t
 from cygrad.ops.linalg.matrices cimport (
     OfMatrices, add_result, matrices_in, refuse_matrix, set_room, set_target, work_of,
@@ -150,10 +151,10 @@ cdef class Solve(LinearSolver):
     functions = {"solve_transposed": "x b"}
 
     cdef size_t room(self, const Call* c) noexcept nogil:
-        return lapack.factor_room(c.x[0].dtype, c.x[0].layout.shape[c.x[0].layout.ndim - 1])
+        return matrices.factor_room(c.x[0].dtype, c.x[0].layout.shape[c.x[0].layout.ndim - 1])
 
     cdef int forward(self, Call* c) except -1 nogil:
-        return self.compute(lapack.solve, c)
+        return self.compute(matrices.solve, c)
 
     cdef object formula(self, c, int i, g):
         cdef System s = c.attributes
@@ -174,10 +175,10 @@ cdef class SolveTriangular(LinearSolver):
         cdef Py_ssize_t n = x.shape[x.ndim - 1]
         if x.dense and (matrices_in(x) == 1 or lay.same_shape(x, c.y[0].layout)): return 0
         if x.dense and matrices_in(x) == matrices_in(c.y[0].layout): return 0
-        return lapack.aligned(n * n * itemsize(c.x[0].dtype))
+        return aligned(n * n * itemsize(c.x[0].dtype))
 
     cdef int forward(self, Call* c) except -1 nogil:
-        return self.compute(lapack.solve_triangular, c)
+        return self.compute(matrices.solve_triangular, c)
 
     cdef object formula(self, c, int i, g):
         cdef System s = c.attributes
@@ -197,7 +198,7 @@ cdef class Inv(OfMatrices):
         cdef const Layout* x = c.x[0].layout
         self.describe(c, True)
         c.y[0].layout, c.y[0].dtype = lay.dense_like(x), c.x[0].dtype
-        return set_room(c, matrices_in(x), lapack.inverse_room(c.x[0].dtype, x.shape[x.ndim - 1]))
+        return set_room(c, matrices_in(x), matrices.inverse_room(c.x[0].dtype, x.shape[x.ndim - 1]))
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1]
@@ -205,9 +206,9 @@ cdef class Inv(OfMatrices):
         if c.y[0].layout.size == 0: return 0
         begin_task(&t, c.y[0].dtype, n, n)
         gather(c.y[0].data, &c.x[0], 0, c.y[0].layout.size)
-        t.room = lapack.inverse_room(t.dtype, n)
+        t.room = matrices.inverse_room(t.dtype, n)
         set_target(&t, 0, &c.y[0], n * n)
-        return self.compute(lapack.inverse, &t, c)
+        return self.compute(matrices.inverse, &t, c)
 
     cdef object failure(self, int info):
         return singular(info)
@@ -252,13 +253,13 @@ cdef class PInv(OfMatrices):
         self.describe(c, False)
         add_result(c, 0, c.x[0].dtype, 2, x.shape[x.ndim - 1], x.shape[x.ndim - 2])
         return set_room(c, matrices_in(x), spectra.pinv_room(c.x[0].dtype, x.shape[x.ndim - 2], x.shape[x.ndim - 1],
-                                                             0))
+                                                             0), True)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
         cdef Task t
         if x.size == 0: return 0
-        begin_task(&t, c.x[0].dtype, x.shape[x.ndim - 2], x.shape[x.ndim - 1])
+        begin_task(&t, c.x[0].dtype, x.shape[x.ndim - 2], x.shape[x.ndim - 1], True)
         t.room, t.rcond = spectra.pinv_room(t.dtype, t.m, t.n, 0), cutoff(c)
         set_target(&t, 0, &c.y[0], x.shape[x.ndim - 2] * x.shape[x.ndim - 1])
         return self.compute(spectra.pinv, &t, c)
@@ -299,7 +300,7 @@ cdef class LstSq(Operator):
         add_result(c, 0, c.x[0].dtype, 2, n, k)
         add_result(c, 1, INT64, 0, 0, 0)
         add_result(c, 2, c.x[0].dtype, 1, min(m, n), 0)
-        return set_room(c, matrices_in(x), spectra.pinv_room(c.x[0].dtype, m, n, k))
+        return set_room(c, matrices_in(x), spectra.pinv_room(c.x[0].dtype, m, n, k), True)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
@@ -309,7 +310,7 @@ cdef class LstSq(Operator):
             memset(c.y[0].data, 0, c.y[0].layout.size * itemsize(c.y[0].dtype))
             memset(c.y[1].data, 0, c.y[1].layout.size * itemsize(INT64))
             return 0
-        begin_task(&t, c.x[0].dtype, x.shape[x.ndim - 2], x.shape[x.ndim - 1])
+        begin_task(&t, c.x[0].dtype, x.shape[x.ndim - 2], x.shape[x.ndim - 1], True)
         t.k, t.rcond, t.a, t.b, t.workspace = <int>k, cutoff(c), &c.x[0], &c.x[1], c.workspace
         t.room = spectra.pinv_room(t.dtype, t.m, t.n, k)
         set_target(&t, 0, &c.y[0], t.n * k)

@@ -1,9 +1,9 @@
 """Singular values and eigenvalues: svd, svdvals, eigh and eigvalsh of matrices in the last two dimensions.
 
-LAPACK (SciPy) computes them, in workspace that is declared. The gradients are formulas of operators; svd and eigh save
-the factors and not the matrix. Sources: M. B. Giles, An extended collection of matrix derivative results for forward
-and reverse mode algorithmic differentiation (2008), 3.1 and 3.3; J. Townsend, Differentiating the singular value
-decomposition (2016)."""
+LAPACK computes them, by SciPy or else NumPy, in workspace that is declared. The gradients are formulas of operators;
+svd and eigh save the factors and not the matrix. Sources: M. B. Giles, An extended collection of matrix derivative
+results for forward and reverse mode algorithmic differentiation (2008), 3.1 and 3.3; J. Townsend, Differentiating the
+singular value decomposition (2016)."""
 
 cimport cython
 
@@ -22,7 +22,7 @@ from cygrad.kernels.linalg cimport spectra
 from cygrad.kernels.array cimport MAX_NDIM, Layout, itemsize
 from cygrad.kernels.by_dtype cimport call_bint, element
 from cygrad.kernels.driver cimport gather
-from cygrad.kernels.linalg.lapack cimport Task, begin_task
+from cygrad.kernels.linalg.matrices cimport Task, begin_task
 from cygrad.ops.linalg.decompose cimport Half, Whole, refuse_derivative
 from cygrad.ops.linalg.matrices cimport OfMatrices, add_result, matrices_in, set_room, set_target
 
@@ -112,15 +112,15 @@ cdef class SVD(OfMatrices):
         add_result(c, 0, dtype, 2, m, m if full else k)
         add_result(c, 1, dtype, 1, k, 0)
         add_result(c, 2, dtype, 2, n if full else k, n)
-        return set_room(c, matrices_in(x), spectra.svd_room(dtype, m, n, True, full))
+        return set_room(c, matrices_in(x), spectra.svd_room(dtype, matrices_in(x), m, n, True, full), True)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t m = x.shape[x.ndim - 2], n = x.shape[x.ndim - 1], k = min(m, n)
         cdef Task t
-        begin_task(&t, c.x[0].dtype, m, n)
+        begin_task(&t, c.x[0].dtype, m, n, True)
         t.full = (<Whole>c.attributes).full
-        t.room = spectra.svd_room(t.dtype, m, n, True, t.full)
+        t.room = spectra.svd_room(t.dtype, matrices_in(x), m, n, True, t.full)
         set_target(&t, 0, &c.y[1], k)
         set_target(&t, 1, &c.y[0], m * (m if t.full else k))
         set_target(&t, 2, &c.y[2], n * (n if t.full else k))
@@ -160,14 +160,15 @@ cdef class SVDVals(OfMatrices):
         self.describe(c, False)
         m, n = x.shape[x.ndim - 2], x.shape[x.ndim - 1]
         add_result(c, 0, c.x[0].dtype, 1, min(m, n), 0)
-        return set_room(c, matrices_in(x), spectra.svd_room(c.x[0].dtype, m, n, False, False))
+        return set_room(c, matrices_in(x), spectra.svd_room(c.x[0].dtype, matrices_in(x), m, n, False, False),
+                        True)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout
         cdef Py_ssize_t m = x.shape[x.ndim - 2], n = x.shape[x.ndim - 1]
         cdef Task t
-        begin_task(&t, c.x[0].dtype, m, n)
-        t.room = spectra.svd_room(t.dtype, m, n, False, False)
+        begin_task(&t, c.x[0].dtype, m, n, True)
+        t.room = spectra.svd_room(t.dtype, matrices_in(x), m, n, False, False)
         set_target(&t, 0, &c.y[0], min(m, n))
         return self.compute(spectra.svd, &t, c)
 
@@ -192,7 +193,7 @@ cdef class EigH(OfMatrices):
         n = x.shape[x.ndim - 1]
         add_result(c, 0, c.x[0].dtype, 1, n, 0)
         add_result(c, 1, c.x[0].dtype, 2, n, n)
-        return set_room(c, matrices_in(x), spectra.eigh_room(c.x[0].dtype, n, True))
+        return set_room(c, matrices_in(x), spectra.eigh_room(c.x[0].dtype, matrices_in(x), n, True), True)
 
     cdef int forward(self, Call* c) except -1 nogil:
         return eigenvalues(self, c, True)
@@ -219,7 +220,8 @@ cdef class EigValsH(OfMatrices):
         cdef const Layout* x = c.x[0].layout
         self.describe(c, True)
         add_result(c, 0, c.x[0].dtype, 1, x.shape[x.ndim - 1], 0)
-        return set_room(c, matrices_in(x), spectra.eigh_room(c.x[0].dtype, x.shape[x.ndim - 1], False))
+        return set_room(c, matrices_in(x), spectra.eigh_room(c.x[0].dtype, matrices_in(x), x.shape[x.ndim - 1], False),
+                        True)
 
     cdef int forward(self, Call* c) except -1 nogil:
         return eigenvalues(self, c, False)
@@ -233,8 +235,9 @@ cdef int eigenvalues(OfMatrices op, Call* c, bint vectors) except -1 nogil:
     cdef Py_ssize_t n = c.x[0].layout.shape[c.x[0].layout.ndim - 1]
     cdef Task t
     if c.x[0].layout.size == 0: return 0
-    begin_task(&t, c.x[0].dtype, n, n)
-    t.upper, t.room = (<Half>c.attributes).upper, spectra.eigh_room(t.dtype, n, vectors)
+    begin_task(&t, c.x[0].dtype, n, n, True)
+    t.upper = (<Half>c.attributes).upper
+    t.room = spectra.eigh_room(t.dtype, matrices_in(c.x[0].layout), n, vectors)
     set_target(&t, 0, &c.y[0], n)
     if vectors: set_target(&t, 1, &c.y[1], n * n)
     return op.compute(spectra.eigh, &t, c)
