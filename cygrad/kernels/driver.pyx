@@ -7,6 +7,8 @@ the kernel for one strip after the other:
 - If an operand is broadcast from one element, a strip in scratch memory is filled once.
 - If an operand is strided, each strip is packed into scratch memory, which stays in the first-level cache. A strided
   result is computed there and then unpacked.
+- If rows are long, strips end where rows end. An operand that is contiguous along rows is then read in place, one that
+  is broadcast along them is filled once a row, and one whose columns are contiguous is transposed, some rows at a time.
 - If an operand is packed codes (codes.pxd), each strip is unpacked before the call. A kernel can also write codes for
   backward beside its result.
 - If the result is larger than the cache, it is streamed: each strip is computed in scratch memory and then stored past
@@ -18,11 +20,10 @@ stack with a few stores, without an object and without the GIL."""
 from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport (
-    FLOAT64, LOOP_B8, LOOP_I64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1,
-)
+from cygrad.kernels.array cimport LOOP_B8, LOOP_I64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize
 from cygrad.kernels.by_dtype cimport kernel_of, reals
 from cygrad.kernels.codes cimport BIT, WORD, bits_of, put_words, unpack_codes
+from cygrad.kernels.grid cimport Grid, go_on, go_to, merge_axes
 from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
 
 cdef extern from "cygrad/platform.h" nogil:
@@ -31,23 +32,24 @@ cdef extern from "cygrad/platform.h" nogil:
     void cg_stream_end()
     void cg_prefetch(const char* p, size_t nbytes)
 
-# A contiguous memoryview is a pointer and a length for every element type, so these types fit kernels of all dtypes.
-ctypedef void (*two_t)(char[::1], char[::1]) noexcept nogil
-ctypedef void (*three_t)(char[::1], char[::1], char[::1]) noexcept nogil
-ctypedef void (*four_t)(char[::1], char[::1], char[::1], char[::1]) noexcept nogil
-ctypedef void (*five_t)(char[::1], char[::1], char[::1], char[::1], char[::1]) noexcept nogil
+cdef extern from "cygrad/transpose.h" nogil:
+    void cg_transpose_tile(char* rows, Py_ssize_t row, const char* columns, Py_ssize_t column, Py_ssize_t nrows,
+                           Py_ssize_t ncolumns, int size)
 
 cdef enum:
     MAX_LOOPS = 512
-    STREAM = 1 << 24        # bytes: results of at least this size are streamed
     N_SMALL = 64            # elements: up to this size, operands are filled or unpacked whole, for a single call
     SLOT = 8 * N_SMALL      # bytes of scratch memory for such an operand
-    LINE = 64               # bytes of a cache line
     AHEAD = 2048            # bytes: how far ahead of the reads a streaming loop prefetches its operands. Compute-bound
                             # kernels are faster without prefetching.
     STREAM_STRIP = 8192     # bytes of a compute-bound kernel's streamed strip. A call takes 15 ns to start, so short
                             # strips are slow: exp of 16 million numbers takes 4.5 ms with 512 elements, 3.6 with 2,048.
-    PARTS = 4               # parts for each thread, if there is enough work
+    TILE = 128              # columns of a tile of rows
+    TILE_BYTES = LINE * TILE
+    PACKED_STRIP = TILE_BYTES       # bytes of a packed strip of the operand with the largest elements
+    SHORT = 32              # elements: shorter rows are packed one by one
+    LONG = 1024             # elements: rows of at least this length are read in place. Several shorter ones are packed
+                            # for one call of the kernel, which takes as long as 500 additions.
 
 cdef Loop loops[MAX_LOOPS]
 cdef dict names = {}
@@ -96,12 +98,30 @@ def level():
 
 # ---- packing ---------------------------------------------------------------------------------------------------------
 
+cdef void fill(char* strip, const char* value, Py_ssize_t count, int size) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef float f
+    cdef double d
+    if size == 4:
+        f = (<const float*>value)[0]
+        for i in range(count): (<float*>strip)[i] = f
+    elif size == 8:
+        d = (<const double*>value)[0]
+        for i in range(count): (<double*>strip)[i] = d
+    elif size == 1:
+        memset(strip, value[0], count)
+    else:
+        for i in range(count): memcpy(strip + i * size, value, size)
+
+
 cdef inline void copy_run(char* target, Py_ssize_t target_step, const char* source, Py_ssize_t source_step,
                           Py_ssize_t count, int size) noexcept nogil:
     """Copy `count` elements of `size` bytes; steps are in bytes."""
     cdef Py_ssize_t i
     if target_step == size and source_step == size:
         memcpy(target, source, count * size)
+    elif target_step == size and source_step == 0:
+        fill(target, source, count, size)
     elif size == 4:
         for i in range(count):
             (<int*>(target + i * target_step))[0] = (<const int*>(source + i * source_step))[0]
@@ -152,7 +172,42 @@ cdef inline void walk(char* packed, const Array* x, Py_ssize_t start, Py_ssize_t
 
 
 cdef void gather(char* target, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
+    """Copy elements start to start + count - 1 of x, in row-major order, to `target`."""
+    cdef Array a[2]
+    cdef Grid g
+    cdef Layout y
+    cdef char tile[TILE_BYTES]
+    cdef int d, last
+    if count >= STRIP and not x.layout.dense:
+        y = x.layout[0]
+        a[0] = x[0]
+        a[1] = Array(target - start * itemsize(x.dtype), &y, x.dtype)
+        merge_axes(&g, a, 1)
+        last = g.ndim - 1
+        if transposed(&g, 0, itemsize(x.dtype)) or g.shape[last] > max(SHORT, y.shape[y.ndim - 1]):
+            g.step[1][last] = itemsize(x.dtype)
+            for d in range(last - 1, -1, -1): g.step[1][d] = g.step[1][d + 1] * g.shape[d + 1]
+            by_rows(NULL, -1, 2, a, &g, start, start + count, False, False, tile, NULL)
+            return
     walk(target, x, start, count, True)
+
+
+cdef struct Copied:
+    char* target
+    const Array* x
+
+cdef void copy_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef const Array* x = (<Copied*>job).x
+    gather((<Copied*>job).target + start * itemsize(x.dtype), x, start, stop - start)
+
+
+cdef void copy_all(char* target, const Array* x) noexcept nogil:
+    """Copy x, in row-major order, to `target`, on several threads if x is large."""
+    cdef Copied job = Copied(target, x)
+    cdef Py_ssize_t n = x.layout.size
+    cdef int t = threads_for(n)
+    if t == 1: gather(target, x, 0, n)
+    else: parallel_for(copy_range, &job, n, (n + t - 1) // t, t)
 
 
 cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
@@ -161,41 +216,12 @@ cdef void scatter(const char* source, const Array* x, Py_ssize_t start, Py_ssize
 
 # ---- strips ----------------------------------------------------------------------------------------------------------
 
-cdef inline void call(void* f, int operands, char** p, Py_ssize_t n) noexcept nogil:
-    """Call kernel f on contiguous memory."""
-    if operands == 2:   (<two_t>f)(view1(p[0], n), view1(p[1], n))
-    elif operands == 3: (<three_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n))
-    elif operands == 4: (<four_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n), view1(p[3], n))
-    else: (<five_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n), view1(p[3], n), view1(p[4], n))
-
-
-cdef inline bint is_one_element(const Layout* l) noexcept nogil:
+cdef bint is_one_element(const Layout* l) noexcept nogil:
     """Whether every index addresses the same element."""
     if l.size == 1: return True
     for d in range(l.ndim):
         if l.strides[d] != 0 and l.shape[d] != 1: return False
     return True
-
-
-cdef inline void fill(char* strip, const char* value, Py_ssize_t count, int size) noexcept nogil:
-    cdef Py_ssize_t i
-    cdef float f
-    cdef double d
-    if size == 4:
-        f = (<const float*>value)[0]
-        for i in range(count): (<float*>strip)[i] = f
-    elif size == 8:
-        d = (<const double*>value)[0]
-        for i in range(count): (<double*>strip)[i] = d
-    elif size == 1:
-        memset(strip, value[0], count)
-    else:
-        for i in range(count): memcpy(strip + i * size, value, size)
-
-
-cdef struct Codes:          # packed codes that a kernel writes beside its result
-    uint8_t* packed
-    int bits                # per code: 1 or 2
 
 
 cdef void call_coding(void* f, int operands, char** p, const int* size, Py_ssize_t n, const Codes* codes,
@@ -223,9 +249,102 @@ cdef void call_coding(void* f, int operands, char** p, const int* size, Py_ssize
         put_words(words, rest, codes.bits, packed + whole * codes.bits // 8)
 
 
+# How by_rows() reads an operand.
+cdef enum How:
+    IN_PLACE                # it is contiguous along rows, or the number of the kernel
+    FILLED                  # each row is one element
+    PACKED                  # its rows are strided
+    TRANSPOSED              # its rows are strided and begin next to each other
+
+
+cdef inline bint transposed(const Grid* g, int k, int size) noexcept nogil:
+    """Whether an array's rows are long and strided, and begin next to each other."""
+    cdef int last = g.ndim - 1
+    return last > 0 and g.shape[last] >= SHORT and g.step[k][last - 1] == size and g.step[k][last] != size and (
+        g.step[k][last] != 0)
+
+
+cdef void by_rows(void* f, int number, int n, const Array* a, Grid* g, Py_ssize_t start, Py_ssize_t stop, bint streams,
+                  bint prefetch, char* scratch, char* strip) noexcept nogil:
+    """Call kernel f for elements start to stop - 1 of the rows of `g`, which the result a[n - 1] has contiguous one
+    after the other. Operand `number` is not advanced. f = NULL copies a[0]. `scratch` has TILE_BYTES for each operand
+    that is not read in place, `strip` STREAM_STRIP if the result is streamed. (They are the caller's: a thread may have
+    a small stack.)"""
+    cdef char* p[MAX_OPERANDS]
+    cdef char* q[MAX_OPERANDS]                      # in the memory of the operands
+    cdef Py_ssize_t p_step[MAX_OPERANDS]            # from row to row
+    cdef Py_ssize_t q_step[MAX_OPERANDS]
+    cdef int size[MAX_OPERANDS]
+    cdef How how[MAX_OPERANDS]
+    cdef int k, last = g.ndim - 1
+    cdef bint tiled = False, each_row
+    cdef Py_ssize_t length = g.shape[last], column = start % length, end, c, r, rows, count
+    cdef Py_ssize_t max_count = length, max_rows = LINE, step
+    for k in range(n):
+        size[k] = itemsize(a[k].dtype)
+        step = g.step[k][last]
+        q_step[k] = 0 if last == 0 or k == number else g.step[k][last - 1]
+        if k == number or step == size[k]: how[k] = IN_PLACE
+        else:
+            max_count = min(max_count, TILE_BYTES // size[k])
+            if step == 0: how[k] = FILLED
+            elif transposed(g, k, size[k]):
+                how[k], tiled = TRANSPOSED, True
+                max_count, max_rows = min(max_count, TILE), min(max_rows, TILE_BYTES // TILE // size[k])
+            else: how[k] = PACKED
+    if tiled: streams = False
+    elif streams: max_count = min(max_count, STREAM_STRIP // size[n - 1])
+    go_to(g, a, n, start // length)
+    while start < stop:
+        end, rows = min(length, column + stop - start), 1
+        if last > 0 and end - column == length and (tiled or length <= max_count):
+            rows = min(g.shape[last - 1] - g.index[last - 1], (stop - start) // length)
+            if tiled: rows = min(rows, max_rows)
+        c = column
+        while c < end:
+            count = min(max_count, end - c)
+            each_row = streams or prefetch
+            for k in range(n):
+                q[k] = g.at[k] + (0 if k == number else c * g.step[k][last])
+                p[k], p_step[k] = scratch + k * TILE_BYTES, 0
+                if how[k] == IN_PLACE: p[k], p_step[k] = q[k], q_step[k]
+                elif how[k] == TRANSPOSED:
+                    cg_transpose_tile(p[k], TILE * size[k], q[k], g.step[k][last], rows, count, size[k])
+                    p_step[k] = TILE * size[k]
+                elif how[k] == FILLED and q_step[k] == 0 and f != NULL: fill(p[k], q[k], count, size[k])
+                else: each_row = True
+            for r in range(rows):
+                if each_row and f != NULL:
+                    for k in range(n - 1):
+                        if how[k] == FILLED and q_step[k] != 0: fill(p[k], q[k] + r * q_step[k], count, size[k])
+                        elif how[k] == PACKED:
+                            copy_run(p[k], size[k], q[k] + r * q_step[k], g.step[k][last], count, size[k])
+                        elif prefetch and how[k] == IN_PLACE: cg_prefetch(p[k] + AHEAD, count * size[k])
+                    if streams: p[n - 1] = strip
+                if f != NULL: call(f, n, p, count)
+                elif how[0] == TRANSPOSED: memcpy(p[1], p[0], count * size[0])
+                else: copy_run(p[1], size[1], q[0] + r * q_step[0], g.step[0][last], count, size[0])
+                if streams: cg_stream(q[n - 1] + r * q_step[n - 1], p[n - 1], count * size[n - 1])
+                for k in range(n): p[k] += p_step[k]
+            c += count
+        start += end - column if rows == 1 else rows * length
+        column = 0
+        go_on(g, n, rows)
+    if streams: cg_stream_end()
+
+
+cdef inline Py_ssize_t period(const Layout* l) noexcept nogil:
+    """After how many elements those of an array that is broadcast along its first axes begin again."""
+    cdef Py_ssize_t n = l.size
+    for d in range(l.ndim):
+        if l.strides[d] != 0 and l.shape[d] != 1: break
+        n = n // l.shape[d]
+    return n
+
+
 cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Compute elements start to stop - 1 of the result, and their codes unless `codes` is NULL, on one thread."""
-    cdef char scratch[MAX_OPERANDS][STRIP * 8]
+    cdef char scratch[MAX_OPERANDS][TILE_BYTES]
     cdef char strip[STREAM_STRIP]
     cdef char* p[MAX_OPERANDS]
     cdef int step[MAX_OPERANDS]                     # bytes to the next element; 0 if p[k] does not advance
@@ -234,15 +353,17 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
     cdef int bits[MAX_OPERANDS]                     # per element of packed codes, or 0
     cdef int k, n = loop.operands
     cdef void* f = kernel_of(&loop.kernels, a[n - 2].dtype)
-    cdef bint flat = True, coded = False, prefetch
+    cdef bint flat = True, coded = False, packing = False, once = False, prefetch
     cdef bint streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
-    cdef Py_ssize_t count, max_count = STRIP, capacity = 4 * STRIP
+    cdef Grid g
+    cdef Py_ssize_t count, max_count = PACKED_STRIP, rows = 0, length = 1
     cdef char* target = NULL
     for k in range(n):
         packs[k] = False
         step[k] = 0
         bits[k] = bits_of(a[k].dtype)
         size[k] = 1 if bits[k] else itemsize(a[k].dtype)
+        max_count = min(max_count, PACKED_STRIP // size[k])
         if bits[k]:
             flat, coded = False, True
             p[k] = &scratch[k][0]
@@ -251,27 +372,38 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
             p[k] = a[k].data + start * size[k]
         elif k == loop.number:
             p[k] = a[k].data
-        elif k < n - 1 and is_one_element(a[k].layout):
-            flat = False
-            p[k] = &scratch[k][0]
-            capacity = min(capacity, STRIP * 8 // size[k])
-            fill(p[k], a[k].data, min(stop - start, capacity), size[k])
         else:
             flat = False
             p[k] = &scratch[k][0]
-            capacity = min(capacity, STRIP * 8 // size[k])
-            packs[k] = True
+            packs[k] = k == n - 1 or not is_one_element(a[k].layout)
+            packing |= packs[k]
     if flat and not streams:
         if codes == NULL: call(f, n, p, stop - start)
         else: call_coding(f, n, p, size, stop - start, codes, start)
         return
     prefetch = streams and not loop.compute_bound
-    if coded or codes != NULL: max_count = capacity     # scratch fits more one-byte codes
+    if packing and not coded and codes == NULL and step[n - 1]:
+        merge_axes(&g, a, n)
+        length = g.shape[g.ndim - 1]
+        for k in range(n - 1):
+            if transposed(&g, k, size[k]): rows = max(rows, LINE // size[k])
+        if rows and (rows * length > max_count or streams) or length >= LONG:
+            streams = streams and length * size[n - 1] % LINE == 0
+            by_rows(f, loop.number, n, a, &g, start, stop, streams, prefetch, &scratch[0][0], strip)
+            return
+        if rows: max_count = rows * length
     if streams:
         if flat and not prefetch or max_count > STREAM_STRIP // size[n - 1]: max_count = STREAM_STRIP // size[n - 1]
         target, p[n - 1], step[n - 1] = p[n - 1], &strip[0], 0
+    for k in range(n - 1):                          # what is packed once: one element, and a short row that is repeated
+        count = max_count - max_count % period(a[k].layout) if packs[k] and not once else 0
+        if count > 0 and not rows and codes == NULL and not coded and not (streams and count * size[n - 1] % LINE):
+            packs[k], once, max_count = False, True, count
+            gather(p[k], &a[k], start, min(count, stop - start))
+        elif p[k] == &scratch[k][0] and not packs[k] and not bits[k]:
+            fill(p[k], a[k].data, min(max_count, stop - start), size[k])
     while start < stop:
-        count = stop - start if stop - start < max_count else max_count
+        count = min(stop - start, max_count - (start % length if rows else 0))
         for k in range(n - 1):
             if packs[k]: gather(p[k], &a[k], start, count)
             elif bits[k]:
@@ -322,7 +454,7 @@ cdef inline bint in_one_call(const Loop* loop, const Array* a, char** p, char* s
 
 
 cdef inline int threads_of(const Loop* loop, const Array* a, Py_ssize_t n) noexcept nogil:
-    return threads_for(n * (loop.f64_cost if a[loop.operands - 2].dtype == FLOAT64 else loop.cost))
+    return threads_for(n * cost_of(loop, a))
 
 
 cdef int each(const Loop* loop, Array* a) except -1 nogil:
@@ -349,6 +481,12 @@ cdef int in_spans(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t n, 
     cdef Spans spans = Spans(loop, a, codes)
     cdef Py_ssize_t parts = t if n < t * PARTS * GRAIN else t * PARTS
     parallel_for(span_range, &spans, n, ((n + parts - 1) // parts + STRIP - 1) // STRIP * STRIP, t)
+
+
+cdef int run(LoopCall* c) except -1 nogil:
+    """Make a call, on all elements."""
+    if c.bits: return each_with_codes(c.loop, c.a, c.bits, c.codes)
+    return each_coded(c.loop, c.a) if c.coded else each(c.loop, c.a)
 
 
 # ---- packed codes ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import cygrad as cg
 from cygrad.kernels import driver
 
 KERNELS = Path(driver.__file__).parent
-STREAM = 1 << int(re.search(r"^    STREAM = 1 << (\d+) ", KERNELS.joinpath("driver.pyx").read_text(), re.M)[1])
+STREAM = 1 << int(re.search(r"^    STREAM = 1 << (\d+) ", KERNELS.joinpath("driver.pxd").read_text(), re.M)[1])
 MADE = int(re.search(r"^    STREAM_STRIP = (\d+) ", KERNELS.joinpath("driver.pyx").read_text(), re.M)[1])
 STRIP = int(re.search(r"^    STRIP = (\d+) ", KERNELS.joinpath("driver.pxd").read_text(), re.M)[1])
 DTYPES = ["float32", "float64"]

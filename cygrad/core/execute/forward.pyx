@@ -9,6 +9,7 @@ from cygrad.core.graph.trace cimport PREPARING, Trace, is_frozen, refuse_trace, 
 from cygrad.core.store.buffer cimport WORKSPACE, allocate
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, has_gradients, itemsize
+from cygrad.kernels.driver cimport LoopCall
 
 
 cdef class ForwardStep(Step):
@@ -20,6 +21,9 @@ cdef class ForwardStep(Step):
         else: self.op.forward(&self.call)
         if self.n_written: self.written[0].version += 1
         return 0
+
+    cdef bint find_loop(self, LoopCall* l) noexcept:
+        return self.op.forward_loop(&self.call, l)
 
 
 cdef int refuse_shape(Operator op) except -1:

@@ -15,7 +15,6 @@ from cygrad.kernels.array cimport BOOL, FLOAT64, INT64, is_floating, is_real
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import PrecisionWarning, described
-from cygrad.kernels.linalg.blas import blas_info
 from cygrad.kernels.by_dtype cimport put_number
 
 
@@ -111,7 +110,6 @@ cdef int warn_if_widened(Operator op, list casts) except -1:
     """Warn that float64 data makes a recorded result float64 although its gradients flow to float32 tensors."""
     if not op.differentiable or flags().node != NULL: return 0
     if not any([is_tracked(<Tensor>t) and (<Tensor>t).dtype == FLOAT64 for t in casts]): return 0
-    blas_info()                                     # first: importing SciPy resets the registry of given warnings
     warn_here(f"{op.name}: a float32 tensor that gradients flow through meets float64 data, so the result and "
               f"everything computed from it is float64; cast the data with astype(\"float32\"), or make the variables "
               f"float64",

@@ -11,4 +11,4 @@ cdef enum:
     ALIGNMENT = 64
 
 cdef size_t bound(const Interval* items, int n) except? 0
-cdef size_t place(Interval* items, int n, double work) except? 0
+cdef size_t place(Interval* items, int n) except? 0

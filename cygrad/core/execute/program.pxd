@@ -20,6 +20,8 @@ cdef class Program:
     cdef list spans             # as `lives`
     cdef set used               # the numbers of the storages that steps have addresses in
     cdef set outside            # the buffers of tensors outside, if steps run again
+    cdef dict gradients         # their buffers as the steps were made (gradients_of)
+    cdef bint chained           # whether there are chains
     cdef int repeated           # the number of steps that run again,
     cdef double repeated_work, work     # their work, and that of the others
     cdef list signature         # (shape, dtype) of each argument
@@ -45,7 +47,6 @@ cdef class Program:
     cdef int check_made(self) except -1
     cdef object run_part(self, tuple arguments, int first, int stop)
     cdef int bind_gradients(self) except -1
-    cdef size_t gradient_bytes(self) except? 0
     cdef int restore_constants(self) except -1
     cdef int read_arguments(self, tuple arguments) except -1
     cdef int go(self, Py_ssize_t stop) except -1
@@ -54,5 +55,7 @@ cdef class Program:
     cdef int find_leaves(self, Trace t) except -1
     cdef int check_argument(self, int i, Tensor x, given) except -1
     cdef int check_apart(self, int i) except -1
+    cdef int check_gradients(self) except -1
+    cdef bint runs_again(self, Storage s)
     cdef int explain(self, e) except -1
     cdef bint uses(self, Storage s)

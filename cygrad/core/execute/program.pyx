@@ -11,28 +11,30 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
 from libc.string cimport memcpy, memset
 
+from cygrad.core.execute.chaining cimport (
+    chain_in, check_chained, check_gradient, gradients_of, meet, undo_chains, was_assigned,
+)
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.placing cimport Interval
 from cygrad.core.execute.recomputing cimport Simulation, recompute
-from cygrad.core.execute.reusing cimport drop_unused, reuse
+from cygrad.core.execute.reusing cimport drop_unused, place_in
 from cygrad.core.execute.schedule cimport ProgramSchedule, find_used, schedule_of
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.graph.construct cimport copy_plain, zeros_like
-from cygrad.core.graph.tensor cimport array_of, data_of, ensure_tensor, is_tracked, put_grad, ready
+from cygrad.core.graph.tensor cimport data_of, ensure_tensor, is_tracked, put_grad, ready
 from cygrad.core.interop.creation cimport fill
 from cygrad.core.graph.effects cimport ASSIGNED_NONE, REMOVED, ZEROED, Change, change_in, finish
 from cygrad.core.graph.steps cimport Pointer, Step, repeats
 from cygrad.core.graph.trace cimport (
-    CONSTANT, GRADIENT, INPUT, PREPARING, TENSOR, Storage, on_buffer, refuse_trace,
+    CONSTANT, GRADIENT, INPUT, PREPARING, TENSOR, Storage, on_buffer, refuse_trace, trace_of,
 )
 from cygrad.core.graph.tracing cimport begin_trace, end_trace, virtual_tensor
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
     EXTERNAL, OTHER, VIRTUAL, WORKSPACE, ZEROS, Buffer, allocate_for, counters, drop,
 )
-from cygrad.core.store.external cimport ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
+from cygrad.kernels.array cimport UINT8, Layout, itemsize
 
 import math
 
@@ -46,8 +48,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     SHOWN = 24              # operators that an error lists
-
-cdef double PLACING = 1e8   # pairs of buffers that are compared to place them better
 
 
 cdef tuple read_signature(x):
@@ -76,6 +76,11 @@ cdef object own_results(Trace t, result):
                     f"returned {described(result)}")
 
 
+def own_part(Tensor y):
+    """As own_results(), of the first part of a program that is traced: a later copy would be made in the other part."""
+    return own_results(trace_of(flags()), y)
+
+
 cdef class Place:
     """Where an output is in the arena. The offset and the strides count elements."""
     cdef Py_ssize_t offset
@@ -95,14 +100,14 @@ cdef Py_ssize_t place_bytes(place):
     return math.prod((<Place>place).shape) * itemsize((<Place>place).dtype)
 
 
-cdef int check_gradient(Storage s) except -1:
-    """Raise RuntimeError if a step cannot write to the gradient of a variable."""
-    cdef Tensor g = s.leaf.grad
-    if s.leaf.rows is not None:
-        raise RuntimeError(f"run: the gradient of a variable of shape {s.tensor.shape} is a GradientSlice; assign None "
-                           f"to its .grad")
-    if g is not None and not is_tracked(g) and not g.layout.dense:
-        raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} is not contiguous; assign a copy()")
+cdef int check_move(Storage s, const Spot* spots, int n) except -1:
+    """Raise RuntimeError if a gradient was assigned and a step uses memory beside it, in the buffer that it was in."""
+    cdef size_t nbytes = max(s.tensor.layout.size * itemsize(s.tensor.dtype), <Py_ssize_t>1)    # (one may be empty)
+    for k in range(n):
+        if spots[k].offset < nbytes: continue
+        raise RuntimeError(f"run: a step uses memory beside the .grad of a variable of shape {s.tensor.shape}, which "
+                           f"was a part of a larger tensor when the program was made; assign that again, or make "
+                           f"another program")
     return 0
 
 
@@ -117,15 +122,6 @@ cdef int fill_zeros(Tensor g) except -1:
 cdef bint has_others(Tensor g) noexcept:
     """Whether others than a variable and the caller refer to its .grad, or to the memory of that."""
     return Py_REFCNT(<PyObject*>g) > 2 or g.buffer.holders > 1 or g.buffer.flags & EXTERNAL != 0
-
-
-cdef bint meet(Tensor x, Tensor y) except -1:
-    """Whether the memory of two tensors overlaps."""
-    cdef Array a, b
-    if x.buffer != y.buffer and not (x.buffer.flags | y.buffer.flags) & EXTERNAL: return False
-    if y.buffer.flags & ZEROS: return False
-    a, b = array_of(x), array_of(y)
-    return ranges_meet(&a, &b)
 
 
 @cython.binding(False)
@@ -242,25 +238,22 @@ cdef class Program:
         cdef Simulation again
         cdef Step step
         cdef Storage storage
-        cdef size_t missing = 0
+        cdef size_t missing = 0, enough
         self.schedule = s
         self.storages = tuple(s.storages)
         drop_unused(s)
         self.used = find_used(s)
-        reuse(s)
-        s.place_all(PLACING)
+        place_in(s, <size_t>-1)
         if budget is not None:
-            left = budget - <Py_ssize_t>(counters.live + self.gradient_bytes())
+            left = budget - <Py_ssize_t>(counters.live + <size_t>sum(self.missing))    # (no arena yet)
             limit, missing = max(left, 0), max(-left, 0)
         if limit is not None and (s.size > limit or missing):
-            s.find_lives()
-            s.place_all(PLACING)
-            again = recompute(s, limit, missing)
+            enough = s.size
+            undo_chains(s)
+            s.place_all()
+            again = recompute(s, limit, missing, enough)
             self.repeated, self.repeated_work = again.repeated, again.work
-            reuse(s)
-            if s.place_all(PLACING) > <size_t>limit:
-                s.find_lives()                      # (places without reuse() were small enough)
-                s.place_all(PLACING)
+            place_in(s, limit)
             self.outside = {<size_t>storage.tensor.buffer for storage in self.storages
                             if storage.kind == TENSOR and storage.number not in again.shared}
         self.steps, self.split, self.arena_bytes, self.bound_bytes = tuple(s.steps), s.split, s.size, s.bound
@@ -269,6 +262,7 @@ cdef class Program:
         for storage in self.storages:
             if storage.kind == GRADIENT: storage.tensor = <Tensor>storage.leaf.tensor   # (stays alive)
             elif storage.kind != INPUT: self.bind(storage.number, storage.tensor.buffer.data)
+        self.gradients, self.chained = gradients_of(s), any(chain_in(step) is not None for step in self.steps)
         self.varying = [storage for storage in self.storages
                         if storage.kind == GRADIENT or (storage.kind == CONSTANT and storage.writes)]
         self.find_leaves(t)
@@ -373,7 +367,6 @@ cdef class Program:
 
     cdef int read_arguments(self, tuple arguments) except -1:
         """Set `held`, after all checks of arguments and gradients."""
-        cdef Storage s
         cdef Tensor x
         cdef int i
         if len(arguments) != len(self.inputs):
@@ -384,10 +377,21 @@ cdef class Program:
             self.check_argument(i, x, arguments[i])
             ready(x)
             held.append(x if x.layout.dense else copy_plain(x))
-        for s in self.storages:
-            if s.kind == GRADIENT and self.uses(s): check_gradient(s)
+        self.check_gradients()
         self.held = held
         for i in range(len(held)): self.check_apart(i)
+        return 0
+
+    cdef int check_gradients(self) except -1:
+        """Raise RuntimeError if a step cannot write to a gradient, or one was assigned that does not fit the steps."""
+        cdef Storage s
+        for s in self.varying:
+            if s.kind != GRADIENT or not self.uses(s): continue
+            check_gradient(s)
+            if self.runs_again(s) or not was_assigned(self.gradients, s): continue
+            check_move(s, self.spots + self.first_spot[s.number],
+                       self.first_spot[s.number + 1] - self.first_spot[s.number])
+            if self.chained: check_chained(s, self.storages)
         return 0
 
     cdef int bind_arguments(self) except -1:
@@ -399,6 +403,11 @@ cdef class Program:
             self.bind(number, x.buffer.data + x.layout.offset * itemsize(x.dtype))
             x.buffer.version += s.writes
         return 0
+
+    cdef bint runs_again(self, Storage s):
+        """Whether steps run again from the memory of a gradient."""
+        g = s.leaf.grad
+        return self.outside is not None and g is not None and <size_t>(<Tensor>g).buffer in self.outside
 
     cdef int bind_gradients(self) except -1:
         """Set the addresses of gradients."""
@@ -420,29 +429,26 @@ cdef class Program:
                 g = copy_plain(g)
                 put_grad(s.leaf, g)
             ready(g)
-            if self.outside is not None and s.address != g.buffer.data and <size_t>g.buffer in self.outside:
+            if self.runs_again(s) and s.address != g.buffer.data:
                 raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} shares the memory of a "
                                    f"tensor outside from which steps run again under the budget; assign a copy()")
             self.held.append(g)                     # (a step may put a GradientSlice in its place)
             self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
         return 0
 
-    cdef size_t gradient_bytes(self) except? 0:
-        """The bytes of the gradients that a run makes (bind_gradients)."""
+    @property
+    def missing(self):
+        """The bytes of each buffer that a run will take: gradients (bind_gradients), and its arena, if it has none yet.
+        """
         cdef Storage s
         cdef Tensor g
-        cdef size_t total = 0
+        cdef list sizes = [self.arena_bytes] if self.arena is None else []
         for s in self.storages:
             g = s.leaf.grad if s.kind == GRADIENT else None
             if s.kind != GRADIENT or s.number not in self.used or g is None and not s.in_use: continue
             if g is None or g.buffer.flags & ZEROS or is_tracked(g) or s.anew and has_others(g):
-                total += s.leaf.layout.size * itemsize(s.leaf.dtype)
-        return total
-
-    @property
-    def missing_bytes(self):
-        """The bytes that a run will take: its arena, if it has none yet, and gradients."""
-        return self.gradient_bytes() + self.arena_bytes - self.held_bytes
+                sizes.append(s.leaf.layout.size * itemsize(s.leaf.dtype))
+        return sizes
 
     @property
     def held_bytes(self):
@@ -534,7 +540,6 @@ cdef class Program:
 
     cdef object run_part(self, tuple arguments, int first, int stop):
         """Make the calls from step `first` to before step `stop`; arguments: None for those of the last run."""
-        cdef Storage s
         cdef str found
         self.check_made()
         refuse_trace("run() of another program")
@@ -552,8 +557,7 @@ cdef class Program:
                 self.take_arena()
                 self.bind_arguments()
             else:
-                for s in self.varying:
-                    if s.kind == GRADIENT and self.uses(s): check_gradient(s)
+                self.check_gradients()
             if first == 0: self.restore_constants()
             self.bind_gradients()
             self.at = first

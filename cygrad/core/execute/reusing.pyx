@@ -1,6 +1,7 @@
 """Two passes over the steps of a program: what nobody reads is not computed, and an elementwise result is written over
-an operand that is read for the last time. Both keep the bits of all results."""
+an operand that is read for the last time. Both keep the bits of all results. Then all buffers are placed."""
 
+from cygrad.core.execute.chaining cimport chain_in, chain_steps, reuse_in_chain, undo_chains
 from cygrad.core.execute.forward cimport ForwardStep
 from cygrad.core.execute.schedule cimport in_arena
 from cygrad.core.graph.steps cimport WRITES, Pointer, Step
@@ -44,6 +45,7 @@ cdef int reuse(ProgramSchedule s) except -1:
     cdef int at, x, y
     for at in range(len(s.steps)):
         step = <Step>s.steps[at]
+        if chain_in(step) is not None: reuse_in_chain(s, step, at)
         if not is_elementwise(step): continue
         y = result_of(s, <ForwardStep>step, at)
         if y < 0: continue
@@ -76,3 +78,21 @@ cdef int last_read(ProgramSchedule s, ForwardStep step, int y, int at) noexcept:
         for k in range(step.n_pointers): n += step.pointers[k].life == found
         if found >= 0 and n == 1 and s.lives[found].nbytes == s.lives[y].nbytes: return found
     return -1
+
+
+cdef int place_in(ProgramSchedule s, size_t most) except -1:
+    """Place all buffers, with chains if the arena is not larger with them. `most`: the bytes in which they fit."""
+    cdef size_t size = place_steps(s, most)
+    if not chain_steps(s) or place_steps(s, most) <= size: return 0
+    undo_chains(s)
+    place_steps(s, most)
+    return 0
+
+
+cdef size_t place_steps(ProgramSchedule s, size_t most) except? 0:
+    """The same for the steps as they are. Returns the size of the arena."""
+    reuse(s)
+    if s.place_all() > most:
+        s.find_lives()                              # (places without reuse() were small enough)
+        s.place_all()
+    return s.size

@@ -13,7 +13,7 @@ cdef class ProgramSchedule:
 
     cdef int add(self, int origin) except -1
     cdef int find_lives(self) except -1
-    cdef size_t place_all(self, double work) except? 0
+    cdef size_t place_all(self) except? 0
 
 cdef ProgramSchedule schedule_of(Trace t)
 cdef set find_used(ProgramSchedule s)

@@ -5,6 +5,7 @@ them alone. Passes are functions that change a schedule and keep the results, bi
 
     drop_unused()       removes steps whose results nobody reads (reusing.pyx)
     recompute()         makes values again instead of keeping them (recomputing.pyx)
+    chain_steps()       makes one step of elementwise steps in a row (chaining.pyx)
     reuse()             places results over operands that are read for the last time (reusing.pyx)
     place_all()         gives the virtual buffers their places (placing.pyx)"""
 
@@ -57,9 +58,8 @@ cdef class ProgramSchedule:
             elif x.kept or x.birth < self.split < x.death: x.death = end    # (each resume() reads what is before it)
         return 0
 
-    cdef size_t place_all(self, double work) except? 0:
-        """Give the virtual buffers places in one arena. Returns its size, which cannot be below `bound`. `work` is that
-        of place()."""
+    cdef size_t place_all(self) except? 0:
+        """Give the virtual buffers places in one arena. Returns its size, which cannot be below `bound`."""
         cdef Interval* placed = <Interval*>PyMem_Malloc(max(self.n, 1) * sizeof(Interval))
         cdef int* numbers = <int*>PyMem_Malloc(max(self.n, 1) * sizeof(int))    # in `placed`
         cdef Interval* x
@@ -79,7 +79,7 @@ cdef class ProgramSchedule:
                 numbers[i] = numbers[at]
                 placed[numbers[i]].death = max(placed[numbers[i]].death, x.death)
             self.bound = bound(placed, n)
-            self.size = place(placed, n, work)
+            self.size = place(placed, n)
             for i in range(self.n):
                 if self.lives[i].nbytes: self.lives[i].offset = placed[numbers[i]].offset
         finally:

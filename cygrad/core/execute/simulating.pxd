@@ -17,6 +17,9 @@ cdef struct Item:           # the content of a virtual buffer
     int first, last         # it is used by the steps uses[first:last],
     int next                # of which this is the next one
     int due                 # when it is read next
+    int named               # before this step it cannot be dropped
+    bint again              # it was made again
+    size_t bits             # that are left of it when it is dropped for the first time, until its last use
     bint kept               # it is needed after the last step
     int number              # of the buffer that has it now; -1: none
     int born                # when that was computed
@@ -30,6 +33,7 @@ cdef struct StepUses:       # what a step does; the next one has the ends of its
     int reads               # it reads reads[reads:],
     int makes               # and computes makes[makes:] anew
     size_t room             # bytes that it needs for nothing but itself
+    Py_ssize_t change       # by so many bytes, other memory that counts has grown before it
     double work
     int valid               # run again before this step, it does the same
     int visit               # the last search that came here
@@ -53,6 +57,7 @@ cdef class Simulation:
     cdef int rule               # has the exponents a = exponents_a[rule // N_B] and b = exponents_b[rule % N_B]
     cdef double most            # work after which a run is given up,
     cdef double bearable        # and what that is at most
+    cdef bint eager             # values are made again as in eager code
     cdef set shared             # storages that can overlap with others
     cdef double* powers         # of distances, for each exponent
     cdef double* distances      # those for `rule`
@@ -64,6 +69,7 @@ cdef class Simulation:
     cdef readonly int repeated  # the number of steps that ran again,
     cdef readonly double work   # and their work
     cdef list found             # the steps of the run, or None
+    cdef list moves             # (step of the schedule, item, whether it gets or loses its memory), or None
     cdef list steps_before      # of the schedule, before apply(),
     cdef int split_before, n_lives
     cdef Interval* lives_before
@@ -83,6 +89,7 @@ cdef class Simulation:
     cdef bint gather(self, const StepUses* u) except -1
     cdef bint make(self, int item) except -1
     cdef int pin(self, int step, int by) except -1
+    cdef bint make_all(self, int item) except -1
     cdef bint compute_again(self, int step) except -1
     cdef bint is_needed(self, Item* x) noexcept
     cdef int take(self, int item) except -1

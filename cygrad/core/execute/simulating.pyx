@@ -14,6 +14,7 @@ A step can run again if it does nothing but write its results, and if what it re
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.math cimport pow
+from libc.stdlib cimport qsort
 from libc.string cimport memcpy
 
 from cygrad.core.execute.placing cimport Interval
@@ -28,9 +29,12 @@ cdef enum:
     DEPTH = 256             # steps that the price of an item counts at most
     MOST_WORK = 16          # a run that repeats more than so many times the work is no plan
 
-cdef double PLACING = 2e7   # pairs of buffers that are compared to place them better, for each run
 cdef double[N_A] exponents_a = [0.5, 0.75, 1, 1.5]
 cdef double[N_B] exponents_b = [0.25, 0.5, 1]
+
+
+cdef int order(const void* a, const void* b) noexcept nogil:
+    return (<const int*>a)[0] - (<const int*>b)[0]
 
 
 cdef class Simulation:
@@ -229,7 +233,7 @@ cdef class Simulation:
         self.found = [] if listed else None
         for i in range(self.n_items):
             x = &self.items[i]
-            x.next, x.number, x.pins, x.place, x.price, x.lost = x.first, -1, 0, -1, -1, False
+            x.next, x.number, x.pins, x.place, x.price, x.lost, x.again = x.first, -1, 0, -1, -1, False, False
         for k in range(self.n_steps): self.steps[k].visit = 0
         for self.now in range(self.n_steps):
             u = &self.steps[self.now]
@@ -237,6 +241,7 @@ cdef class Simulation:
             if self.now == self.schedule.split:
                 if not self.make_kept(): return False
                 self.split = self.at
+            self.live += u.change
             needed = u.room
             for k in range(u.makes, u[1].makes):
                 if self.items[self.makes[k]].over < 0: needed += self.items[self.makes[k]].nbytes
@@ -277,6 +282,7 @@ cdef class Simulation:
         cdef StepUses* u
         cdef int n = 1, k, missing, step
         if self.items[item].writer < 0: return False
+        if self.eager: return self.make_all(item)
         self.waiting[0] = self.items[item].writer
         self.pin(self.waiting[0], 1)
         while n:
@@ -294,6 +300,31 @@ cdef class Simulation:
             self.waiting[n] = missing
             self.pin(missing, 1)
             n += 1
+        return True
+
+    cdef bint make_all(self, int item) except -1:
+        """The same as eager code does it (make_again() in recipes.pyx): what all these steps read is pinned first."""
+        cdef StepUses* u
+        cdef Item* x
+        cdef int n = 1, done = 0, k
+        self.visit += 1
+        self.waiting[0] = self.items[item].writer
+        self.steps[self.waiting[0]].visit = self.visit
+        while done < n:
+            u = &self.steps[self.waiting[done]]
+            done += 1
+            for k in range(u.reads, u[1].reads):
+                x = &self.items[self.reads[k]]
+                if x.number >= 0: continue
+                if x.writer < 0: return False
+                if self.steps[x.writer].visit == self.visit: continue
+                self.steps[x.writer].visit = self.visit
+                self.waiting[n] = x.writer
+                n += 1
+        qsort(self.waiting, n, sizeof(int), order)
+        for k in range(n): self.pin(self.waiting[k], 1)
+        for k in range(n):
+            if not self.compute_again(self.waiting[k]): return False
         return True
 
     cdef int pin(self, int step, int by) except -1:
@@ -314,7 +345,9 @@ cdef class Simulation:
         if not self.reserve(needed): return False
         for k in range(u.makes, u[1].makes):
             x = &self.items[self.makes[k]]
-            if x.number < 0 and (x.pins or self.is_needed(x)): self.take(self.makes[k])
+            if x.number < 0 and (x.pins or self.is_needed(x)):
+                self.take(self.makes[k])
+                x.again = True
         self.emit(step, True)
         self.repeated += 1
         self.work += u.work
@@ -347,6 +380,7 @@ cdef class Simulation:
             x.number, self.items[x.over].lost = self.items[x.over].number, True
             return 0
         self.live += x.nbytes
+        if self.moves is not None: self.moves.append((self.now, item, True))
         if self.found is not None and self.uses[x.first] != self.now: x.number = self.schedule.add(x.life)
         self.set_candidate(item)
         self.forget_prices(item)
@@ -357,6 +391,8 @@ cdef class Simulation:
         cdef Item* x = &self.items[item]
         if x.lost: x.lost = False                   # (another item has it)
         else: self.live -= x.nbytes
+        if x.next < x.last and not x.again: self.live += x.bits
+        if self.moves is not None: self.moves.append((self.now, item, False))
         x.number = -1
         self.set_candidate(item)
         self.forget_prices(item)
@@ -365,6 +401,7 @@ cdef class Simulation:
         """The schedule has used an item."""
         cdef Item* x = &self.items[item]
         x.next += 1
+        if x.next == x.last and x.again: self.live -= x.bits
         if not x.lost and self.is_needed(x): self.set_candidate(item)
         else: self.drop(item)
 
@@ -372,7 +409,7 @@ cdef class Simulation:
         """Register whether an item can be dropped now."""
         cdef Item* x = &self.items[item]
         cdef bint can = (x.number >= 0 and x.writer >= 0 and x.pins == 0 and self.is_needed(x) and x.due <= x.valid
-                         and x.due > self.now and not 0 <= x.born < self.split)
+                         and x.due > self.now and self.now >= x.named and not 0 <= x.born < self.split)
         if can == (x.place >= 0): return
         if can:
             x.place = self.n_candidates
@@ -495,9 +532,9 @@ cdef class Simulation:
             s.lives[x.life].final, s.lives[x.number].kept, s.lives[x.life].kept = x.number, True, False
         s.steps, s.split = self.found, self.split if self.split >= 0 else len(self.found)
         s.find_lives()
-        if s.place_all(PLACING) > self.target:
+        if s.place_all() > self.target:
             reuse(s)
-            s.place_all(PLACING)
+            s.place_all()
         return s.size
 
     cdef int undo(self) except -1:

@@ -2,21 +2,25 @@
 
 With Trace.calls, a trace lists what it traces: tuples that begin with a kind. A tensor is an item: (address, dtype,
 shape, strides, place in the graph or None, the tensor itself if its memory is real, whether the program has made it,
-the address of its buffer, whether it is a gradient, whether it is a variable)."""
+the address of its buffer, whether it is a gradient, whether it is a variable). The strides of dimensions of size 1 are
+0, because they do not matter."""
 
 from cygrad.core.graph.tensor cimport node_of
 from cygrad.core.graph.trace cimport Trace, is_outside, trace_of
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport VIRTUAL
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.array cimport itemsize
+from cygrad.kernels.array cimport Layout, itemsize
 
 
 cdef tuple item_of(const Array* a, Node node, int output_nr, Tensor t, bint made, const Buffer* b):
     """The item of an array that is output `output_nr` of a node, or has none."""
+    cdef const Layout* l = a.layout
+    cdef int d
     place = None if node is None else (<size_t><void*>node, output_nr)
-    return (<size_t>a.data, a.dtype, lay.shape_tuple(a.layout), lay.strides_tuple(a.layout), place, t, made,
-            <size_t>b.data, b.gradients > 0, node is not None and node.op is None)
+    strides = tuple([l.strides[d] if l.shape[d] != 1 else 0 for d in range(l.ndim)])
+    return (<size_t>a.data, a.dtype, lay.shape_tuple(l), strides, place, t, made, <size_t>b.data, b.gradients > 0,
+            node is not None and node.op is None)
 
 
 cdef tuple tensor_item(Tensor t):

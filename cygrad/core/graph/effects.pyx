@@ -2,6 +2,7 @@
 memory in which each run leaves the gradient, and the calls of solvers."""
 
 from cygrad.core.graph.calls cimport note, tensor_item
+from cygrad.core.graph.extras cimport consumer_in
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.steps cimport (
     READS, WRITES, Arrays, copy_elements, elements_in, emit, fill_zeros, new_step, put_array, trace_loop,
@@ -69,6 +70,7 @@ cdef int settle(Trace t, Leaf leaf) except -1:
     cdef Storage s
     cdef Life* life
     cdef Buffer* b
+    cdef Arrays x
     cdef int number
     if t.purpose != PREPARING or not t.has_outside(leaf): return 0
     step = t.empty_rows.pop(<size_t><void*>leaf, None)
@@ -78,6 +80,9 @@ cdef int settle(Trace t, Leaf leaf) except -1:
     if grad is None:
         return trace_change(leaf, ASSIGNED_NONE, True)  # (what it was before, an earlier step has set)
     b = grad.buffer
+    if b.flags & ZEROS and consumer_in(t.outside(leaf)) is not None:    # (its .grad may have no memory, and needs none)
+        x.n = 0
+        return emit(t, new_step(t, "zero_grad", zero_outside, &x, NULL, 0, t.outside(leaf)))
     number = t.gradient_storage(leaf)
     s = t.storages[number]
     if b.flags & ZEROS:
@@ -92,6 +97,13 @@ cdef int settle(Trace t, Leaf leaf) except -1:
         s.lives.append(life.number)
         return 0
     return emit(t, copy_to(t, number, leaf, grad))
+
+
+cdef int zero_outside(Array* a, const void* parameters, object held) except -1:
+    """A kernel: zero the .grad of the variable whose accumulator is `held`."""
+    cdef Leaf leaf = <Leaf>held
+    if leaf.tensor != NULL: (<Tensor>leaf.tensor).zero_grad()
+    return 0
 
 
 cdef Step zero_step(Trace t, int number, Leaf leaf):

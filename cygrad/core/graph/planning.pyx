@@ -7,11 +7,17 @@ from cygrad.core.thread_state cimport flags
 from cygrad.core.graph.calls cimport tensor_item
 from cygrad.core.graph.trace cimport PLANNING, Trace, trace_of, traces
 from cygrad.core.graph.tracing cimport begin_trace, end_trace
+from cygrad.kernels.array cimport itemsize
 
 
 def item(Tensor t):
     """What a trace lists for a tensor (core/graph/calls.pyx)."""
     return tensor_item(t)
+
+
+def address(Tensor t):
+    """That of the first element, also of a tensor in a trace."""
+    return <size_t>t.buffer.data + t.layout.offset * itemsize(t.dtype)
 
 
 def is_tracing():

@@ -14,7 +14,7 @@ from cygrad.core.store.buffer cimport Buffer
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport Array, Layout, itemsize
-from cygrad.kernels.driver cimport Loop
+from cygrad.kernels.driver cimport Loop, LoopCall
 
 cdef enum Access:           # what a call does with the elements at an address
     READS = 1
@@ -63,6 +63,7 @@ cdef class Step:
     cdef int point_to_storage(self, Trace t, char** at, int number) except -1
     cdef int write(self, Buffer* b) except -1
     cdef int run(self) except -1
+    cdef bint find_loop(self, LoopCall* l) noexcept
 
 
 cdef int emit(Trace t, Step s) except -1

@@ -8,10 +8,12 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport VIRTUAL, Life, drop, life_of
 from cygrad.core.store.buffer cimport hold as hold_buffer
 from cygrad.core.thread_state cimport flags
-from cygrad.kernels.driver cimport gather
+from cygrad.kernels.driver cimport copy_all, find, has
 
 cdef enum:
     LARGE = 32768           # elements, as LARGE_WORK of core/execute/executor.pxd
+
+cdef Loop* COPY = find("copy")
 
 
 cdef class Step:
@@ -76,6 +78,17 @@ cdef class Step:
         self.kernel(self.arrays, self.parameters, self.held)
         for i in range(self.n_written): self.written[i].version += 1
         return 0
+
+
+    cdef bint find_loop(self, LoopCall* l) noexcept:
+        """Whether the step is one call of a loop, which is then written to `l`."""
+        cdef int k
+        if self.kernel == run_loop: l.loop = (<const Loop**>self.parameters)[0]
+        elif self.kernel == copy_elements and has(COPY, self.arrays.dtype): l.loop = COPY
+        else: return False
+        l.coded, l.bits = False, 0
+        for k in range(l.loop.operands): l.a[k] = self.arrays[k]
+        return True
 
 
 cdef int emit(Trace t, Step s) except -1:
@@ -167,7 +180,7 @@ cdef int fill_zeros(Array* a, const void* parameters, object held) except -1:
 
 cdef int copy_elements(Array* a, const void* parameters, object held) except -1:
     """A kernel: a[1] = a[0], of which a[1] is dense."""
-    gather(a[1].data, &a[0], 0, a[0].layout.size)
+    copy_all(a[1].data, &a[0])
     return 0
 
 

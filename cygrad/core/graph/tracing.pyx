@@ -13,12 +13,12 @@ from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
 
 import os
-from threading import Lock
+from _thread import allocate_lock
 
 from cygrad.core.graph.calls import asked
 from cygrad.core.thread_state import set_asked
 
-cdef object lock = Lock()           # one trace is open at a time
+cdef object lock = allocate_lock()           # one trace is open at a time
 
 
 cdef Trace begin_trace(int purpose):
@@ -72,7 +72,7 @@ cdef int end_trace(Trace t) except -1:
 def _after_fork():
     """The child of a fork has none of the traces of other threads."""
     global lock
-    lock = Lock()
+    lock = allocate_lock()
     set_tracing(traces())
     if traces(): lock.acquire()
     else: forget_traced()
