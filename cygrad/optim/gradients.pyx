@@ -99,13 +99,20 @@ cdef bint is_traced(solver, dict parameters, str name, str refuses, tuple argume
 
 cdef int run_slice(Update* u, Tensor w, GradientSlice g, char* workspace) except -1:
     """Run an update of the rows of `w` that a gradient has. `workspace` has group_bytes() of its indices."""
-    cdef Array index = array_of(g.indices)
-    cdef Py_ssize_t n = index.layout.size
+    cdef Array a[3]
+    a[0], a[1], a[2] = array_of(w), array_of(g.values), array_of(g.indices)
+    return run_by_rows(u, a, workspace)
+
+
+cdef int run_by_rows(Update* u, const Array* a, char* workspace) except -1:
+    """The same for the elements of w, of the values and of the indices."""
+    cdef Py_ssize_t n = a[2].layout.size
     cdef Groups groups
     if not n: return 0
-    u.g = data_of(g.values)
-    group(&groups, <const int64_t*>index.data, n, w.layout.shape[0], workspace)
-    run_rows(u, &groups, g.values.layout.size // n)
+    u.g = a[1].data
+    group(&groups, <const int64_t*>a[2].data, n, a[0].layout.shape[0], workspace)
+    run_rows(u, &groups, a[1].layout.size // n)
+    return 0
 
 
 # ---- writes to gradients ---------------------------------------------------------------------------------------------

@@ -15,13 +15,12 @@ from warnings import warn
 
 from cygrad.core.graph.around cimport changed
 from cygrad.core.graph.calls cimport calls_of, note
-from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.gradient_slice cimport GradientSlice
 from cygrad.core.graph.packed cimport will_write
 from cygrad.core.graph.tensor cimport Leaf, Tensor, array_of, data_of, is_variable, node_of
 from cygrad.core.store.buffer cimport WORKSPACE, Buffer, allocate, drop
 from cygrad.core.graph.effects cimport use_solver
-from cygrad.core.graph.trace cimport lists_calls, refuse_trace
+from cygrad.core.graph.trace cimport lists_calls, refuse_trace, traces
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array
 from cygrad.kernels.driver cimport gather
@@ -39,7 +38,7 @@ from cygrad.core.errors import described, module_of
 from cygrad.ops.rules import OPERATORS
 from cygrad.optim import files
 from cygrad.optim.answers import SOLVERS, of_solver
-from cygrad.optim.fusing import FusedUpdates, refuse_fused
+from cygrad.optim.fusing import FusedUpdates, refuse_fused, refuse_half
 from cygrad.optim.groups import ParameterGroup, SolverState, each_group, is_parameters, removed, solver_text
 from cygrad.optim.parameters import ASSIGNED, CHECKS, NUMBERS, not_negative
 
@@ -87,8 +86,8 @@ cdef class Solver:
         self.parameters, self.groups, self.given, self.pending = {}, [], {}, -1
         self.base = Group.__new__(Group)
         self.refuses = None if self.row_sparse else type(self).__name__
-        ours = module_of(type(self)).startswith("cygrad.")      # (a subclass elsewhere may take more)
-        answer = of_solver(type(self), given, named) if ours else None
+        answer = None                               # (a subclass elsewhere may take more)
+        if module_of(type(self)).startswith("cygrad."): answer = of_solver(type(self), given, named)
         if answer is not None: raise TypeError(answer)
 
     def _start(self, first, dict settings, *, params=None, betas=None, weight_decay=None, **rate):
@@ -215,6 +214,7 @@ cdef class Solver:
         """Assign to a group of param_groups."""
         cdef double x
         refuse_trace("an assignment to param_groups")
+        refuse_half(self, "an assignment to param_groups")
         if key not in ASSIGNED:
             raise ValueError(f"a group has {', '.join(ASSIGNED)} to assign, not {described(key)}")
         x = not_negative(key, value)
@@ -246,6 +246,7 @@ cdef class Solver:
         cdef Group group
         cdef double rate = not_negative("lr", lr)
         refuse_trace("set_learning_rate()")
+        refuse_half(self, "set_learning_rate")
         cdef list groups = self.every_group()
         for group in groups:
             if not rate * group.lr_mult < INFINITY:
@@ -260,6 +261,7 @@ cdef class Solver:
         """Set every parameter's gradient to zeros, and drop a fused weight_decay() that waits for an update. update()
         skips a parameter until a backward pass has reached it again."""
         cdef Tensor x
+        if self.fused is not None: self.fused.drop_sums()
         cdef list calls = calls_of(flags())         # the calls of a program that becomes a net
         cdef Py_ssize_t n = len(calls) if calls is not None else 0
         for p in self.parameters.values():
@@ -269,7 +271,7 @@ cdef class Solver:
             del calls[n:]
             note("zero_grad", ([x for x in self.get_parameters().values() if is_variable(x)], "zeros", self))
         use_solver(self)
-        if self.fuses or self.fused is not None: self._drop_decay()
+        if self.fuses and self.fused is None: self._drop_decay()
 
     def _drop_decay(self):
         """Drop a fused weight_decay() that waits for an update."""
@@ -291,20 +293,20 @@ cdef class Solver:
         if not self.parameters:
             raise RuntimeError("update: this solver has no parameters; call set_parameters() first")
         if self.the_rule is None: self._rule({})
-        if self.fused is not None:                  # (backward has done it)
+        if self.fused is not None:                  # (backward has done it, unless it accumulated)
             if update_pre_hook is not None or update_post_hook is not None: refuse_fused(self, "update with hooks")
-            self._drop_decay()
-            return
+            if not self.fused.end("update") and not traces(): return self.fused.passed()
+            if self.fused.rate and not traces(): gradients.decay(self.parameters, self.fused.rate)
         if is_traced(self, self.parameters, "update", self.refuses, (update_pre_hook, update_post_hook)): return
         ready = reached(self.parameters, "update", self.refuses, &workspace_bytes)
         for p, _ in ready: will_write(flags(), (<SolverParameter>p).tensor.buffer)
-        if not ready:
+        if not ready and self.fused is None:
             warn("update: no backward pass has reached a parameter since the last update or zero_grad(), so nothing "
                  "has changed; if you wrote to a gradient in place, set fresh_grad = True on its variable", UserWarning,
                  1)
         elif update_pre_hook is None and update_post_hook is None: self.apply(ready, workspace_bytes)
         else: self.apply_with_hooks(ready, update_pre_hook, update_post_hook)
-        if self.pending >= 0: self.set_pending(-1)  # weight_decay() of a rule with a decay holds for one update
+        self._drop_decay()                          # weight_decay() holds for one update
 
     cdef int apply(self, list ready, size_t workspace_bytes) except -1:
         """Update the parameters of reached(). `workspace_bytes` are for row-sparse gradients."""
@@ -360,40 +362,27 @@ cdef class Solver:
         """Let each backward pass update the parameters itself: as soon as the gradient of a parameter is complete it
         goes into the update, and its memory is free again. `.grad` stays as it was, and update() then does nothing.
 
-            with solver.fuse_into_backward():
-                with cg.record(): loss = model(x).sum()
-                loss.backward()                     # updates, too
+            with solver.fuse_into_backward(): loss.backward()       # updates, too
 
-        Called without `with`, it stays on until close() of what it returns, also if that is not kept. Rule and states
-        are those of update(), and weight_decay(rate) before a pass is part of it. The gradients of a parameter that is
-        used several times are summed first.
+        Without `with`, it stays on until close() of what it returns. Where a weight of linear, matmul, a convolution or
+        an embedding is used once, Sgd, SgdW, Momentum and Nesterov need no memory: the product is added to the
+        parameter or its state. Rules without norms take gradients in parts of at most 1 MiB. Several contributions are
+        summed first, for Momentum and SgdW in the state. Updates agree with those of update() within rounding;
+        weight_decay(rate) before a pass is part of them. In a scope accumulate() passes only sum, for update().
 
-        While it is on, RuntimeError refuses what needs all gradients, before anything runs: clipping, scaling, checks,
-        other parameters, update() with hooks, passes with retain_graph or create_graph, DynamicLossScalingUpdater, an
-        Updater with accum_grad, comm or checks. Hooks for a complete .grad are not called, and each pass in a
-        GradientCollector updates. A pass that fails has a note with the parameters that have moved. Raises
-        RuntimeError without parameters, if it is on, and for a parameter whose updates another solver has fused."""
+        RuntimeError refuses before anything runs what needs all gradients: clipping, scaling, checks, other parameters,
+        update() with hooks, retain_graph, create_graph, DynamicLossScalingUpdater, an Updater with comm or checks.
+        Hooks for a complete .grad are not called. Each pass in a GradientCollector updates. A pass that fails has a
+        note with what has moved, the last perhaps in part. Raises RuntimeError without parameters, and if it is on."""
         if not self.parameters:
             raise RuntimeError("fuse_into_backward: this solver has no parameters; call set_parameters() first")
+        if self.the_rule is None: self._rule({})
         refuse_fused(self, "fuse_into_backward")
         refuse_trace("fuse_into_backward()")
-        self.fused = FusedUpdates(self, {name: x for name, x in self.get_parameters().items() if is_variable(x)})
+        self.fused = FusedUpdates(self, self.get_parameters(), self.the_rule)
         return self.fused
 
-    def _consume(self, name, gradient):
-        """Update the parameter `name` by its gradient, a tensor or a GradientSlice. False: there is none any more."""
-        cdef SolverParameter p = self.parameters.get(name)
-        cdef Tensor w
-        cdef size_t workspace_bytes = 0
-        if p is None or self.fused is None: return False
-        w = p.tensor
-        if type(gradient) is GradientSlice:
-            gradient = gradients.rows_for(<GradientSlice>gradient, w, name, "backward", self.refuses, &workspace_bytes)
-        elif not (<Tensor>gradient).layout.dense: gradient = copy_plain(<Tensor>gradient)
-        if self.fused.rate: gradient = gradients.decayed(p, gradient, self.fused.rate)
-        will_write(flags(), w.buffer)
-        self.apply([(p, gradient)], workspace_bytes)
-        return True
+    def _parameter(self, name): return self.parameters[name]
 
     def step(self, closure=None):
         """update() under PyTorch's name. `closure` is called first, without arguments, and its result is returned.
@@ -412,6 +401,8 @@ cdef class Solver:
         gradient, InplaceError for one with a graph; then nothing has changed."""
         cdef double value = not_negative("rate", rate)
         if self.fused is not None:                  # (of the next backward pass)
+            refuse_half(self, "weight_decay")
+            if is_traced(self, {}, "weight_decay", None, (rate,)): return
             if self.fuses: self.set_pending(value)
             else: self.fused.rate = value
             return
@@ -488,6 +479,7 @@ cdef class Solver:
         if not self.parameters:
             raise RuntimeError("set_states: this solver has no parameters; call set_parameters() first")
         refuse_trace("set_states()")
+        refuse_half(self, "set_states")
         checked = checked_states(state_names(self), self.get_states(), states)
         for pstate, _ in checked.values():
             for given in pstate.values(): data_of(<Tensor>given)
@@ -503,6 +495,7 @@ cdef class Solver:
         and "param_groups", with the names of the parameters, rates and decays; also "solver", the name of the class,
         "settings", the other arguments of the constructor, "lr", and "base", the rates and decays of a parameter
         without a group. The tensors are the solver's own."""
+        refuse_half(self, "state_dict")
         return files.state_dict(self)
 
     def load_state_dict(self, state_dict):
@@ -511,6 +504,7 @@ cdef class Solver:
         ValueError unless class, names, groups and all settings that cannot be assigned (betas, eps, momentum, ...) are
         those of the solver, else as set_states does; then nothing has changed."""
         refuse_trace("load_state_dict() of a solver")
+        refuse_half(self, "load_state_dict")
         files.load_state_dict(self, state_dict)
 
     def save_states(self, path):
@@ -542,6 +536,7 @@ cdef class Solver:
         cdef SolverParameter p
         cdef dict parameters = {}
         cdef list groups = [self.base, *[g for g in self.groups if g is not self.base]]
+        refuse_half(self, "a pickle")
         for name, p in self.parameters.items():
             parameters[name] = p.tensor, dict(zip(state_names(self), p.states, strict=True)), p.t
         return {

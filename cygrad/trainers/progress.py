@@ -3,8 +3,23 @@
 import sys
 from typing import Any
 
+from cygrad.core.execute.budget import smallest_budget
 from cygrad.core.sizes import words
 from cygrad.core.store.buffer import stats
+
+
+def memory() -> dict[str, Any]:
+    """What is live and what is held from the system, in bytes; in a memory.budget() also that, and the share of the
+    work that was computed again in it so far."""
+    now, budget = stats(), smallest_budget()
+    found = {"live_bytes": now["live_bytes"], "held_bytes": now["live_bytes"] + now["cached_bytes"]}
+    return found if budget is None else found | {"budget_bytes": budget.nbytes, "recomputed": budget.recomputed[1]}
+
+
+def memory_words() -> dict[str, str]:
+    """The same as text."""
+    return {name.split("_")[0]: f"{value:.1%}" if name == "recomputed" else words(value)
+            for name, value in memory().items()}
 
 
 class Progress:
@@ -25,7 +40,7 @@ class Progress:
         """One update is complete. loss: the mean over the epoch so far."""
         if self.bar is None: return
         shown = {"loss": f"{loss:.4g}"} | ({} if rate is None else {"lr": f"{rate:.3g}"})
-        self.bar.set_postfix(shown | {"live": words(stats()["live_bytes"])}, refresh=False)
+        self.bar.set_postfix(shown | memory_words(), refresh=False)
         self.bar.update()
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from cygrad.optim.settings import count, instance, number, shown
 from cygrad.trainers.checkpoints import Checkpoints, read
 from cygrad.trainers.history import History, is_json
 from cygrad.trainers.passes import functions, length_of, loader_of
-from cygrad.trainers.progress import Progress
+from cygrad.trainers.progress import Progress, memory
 
 Callbacks: TypeAlias = Callable[..., object] | Iterable[Callable[..., object]]
 STATE = ("trainer", "parameters", "solvers", "updaters", "loaders", "generator", "history", "state")
@@ -56,13 +56,15 @@ class Trainer:
     minus, is one that should rise. nan: "raise" checks the loss and the gradients of each update, and stops at the
     first NaN with FloatingPointError, before the parameters change; the error names the first operator that computed a
     NaN, and its line. (A DynamicLossScalingUpdater expects NaN, so "raise" has no effect on it.) "ignore" does not
-    check. progress: a bar with the loss, the rate and the live bytes, with tqdm; None shows it if tqdm is installed and
-    the output is a terminal. history_path: a .csv or .json file to which the history is saved after each epoch; its
-    folder is made.
+    check. progress: a bar with the loss, the rate, and the live and held bytes, with tqdm; None shows it if tqdm is
+    installed and the output is a terminal. history_path: a .csv or .json file to which the history is saved after each
+    epoch; its folder is made.
 
-    `history` has a row for each epoch: epoch, iteration, loss (the mean over the epoch), the learning rate, seconds,
-    peak_bytes, and the values of the evaluators. `epoch` and `iteration` are how many are complete, and `stopped` says
-    why training ended.
+    `history` has a row for each epoch: epoch, iteration, loss (the mean over the epoch), the learning rate, the values
+    of the evaluators, seconds, peak_bytes, and at the end of the epoch live_bytes and held_bytes (live and cached). In
+    a cygrad.memory.budget() the row and the bar also have budget_bytes and recomputed, the share of the work that was
+    computed again in it so far. `epoch` and `iteration` are how many are complete, and `stopped` says why training
+    ended.
 
     An exception, Ctrl-C included, leaves the last checkpoint on disk, and train() goes on where it was raised: with the
     update that failed, with the one after it if a callback on finish failed, or with the evaluation. The batch of an
@@ -212,10 +214,10 @@ class Trainer:
 
     def _train_epoch(self, bar: Progress) -> None:
         """The updates that are left of this epoch."""
-        with track() as memory:
+        with track() as tracked:
             try:
                 while self.iteration < (self.epoch + 1) * self.iter_per_epoch: self._train_once(bar)
-            finally: self._peak = max(self._peak, memory.peak_bytes)
+            finally: self._peak = max(self._peak, tracked.peak_bytes)
 
     def _train_once(self, bar: Progress) -> None:
         start, i = time.perf_counter(), self.iteration
@@ -247,7 +249,7 @@ class Trainer:
             found = getattr(evaluator, "values", None)
             for name, mean in (found if isinstance(found, dict) else {"value": value}).items():
                 if isinstance(mean, (int, float)): row[unique(name, row)] = mean
-        row["seconds"], row["peak_bytes"] = self._seconds, self._peak
+        row |= {"seconds": self._seconds, "peak_bytes": self._peak, **memory()}
         before = self.history.rows, self.epoch, self._losses, self._seconds, self._peak, self._least, self._worse
         saved = None
         self.history.rows, self.epoch = [*self.history.rows, row], self.epoch + 1
@@ -287,7 +289,7 @@ class Trainer:
             row |= dict.fromkeys([f"loss{column(k)}", *[f"rate{column(k)}"] * (self._rate(k) is not None)], 0.0)
         for evaluator in self.evaluator:
             for name in evaluator.names: row[unique(name, row)] = 0.0
-        return row | {"seconds": 0.0, "peak_bytes": 0.0}
+        return row | {"seconds": 0.0, "peak_bytes": 0.0} | dict.fromkeys(memory(), 0.0)
 
     def _measure(self, row: Mapping[str, Any]) -> tuple[str, float]:
         """The name and the value of `best`, which should fall."""

@@ -3,6 +3,7 @@
 from __future__ import annotations                  # so that help() shows Callbacks by its name
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 from cygrad.core.errors import described
@@ -88,7 +89,7 @@ class Updater(Passes):
 
     def update(self, i: int) -> None:
         """Run update number `i`, which the callbacks receive."""
-        if self.accum_grad > 1 or self.comm is not None or self.comm_callback is not None or self.checks_nan:
+        if self.comm is not None or self.comm_callback is not None or self.checks_nan:
             refuse_fused(self.solver, self._name)
         collected = new_collection()
         where, part = "zero_grad", 0                # the stage and the pass, for the note of an exception
@@ -101,32 +102,33 @@ class Updater(Passes):
 
         try:
             self.solver.zero_grad()
-            for k in range(self.accum_grad):
-                where, part = "data_feeder", k + 1
-                batch = self._feed()
-                call("forward_callback_on_start")
-                where = "loss"
-                state = default_generator.state
-                y = self._forward(batch)
-                if self.checks_nan: self._check_nan("the loss", has_nan(self.last_loss), batch, state)
-                else: batch = None                  # backward does not hold what it did not save
-                call("forward_callback_on_finish")
-                call("backward_callback_on_start")
-                if self.comm_callback is not None and k == self.accum_grad - 1:
-                    call("comm_callback_on_start")
-                    where = "backward"
-                    with self.comm_callback:
+            with self._sums():
+                for k in range(self.accum_grad):
+                    where, part = "data_feeder", k + 1
+                    batch = self._feed()
+                    call("forward_callback_on_start")
+                    where = "loss"
+                    state = default_generator.state
+                    y = self._forward(batch)
+                    if self.checks_nan: self._check_nan("the loss", has_nan(self.last_loss), batch, state)
+                    else: batch = None                  # backward does not hold what it did not save
+                    call("forward_callback_on_finish")
+                    call("backward_callback_on_start")
+                    if self.comm_callback is not None and k == self.accum_grad - 1:
+                        call("comm_callback_on_start")
+                        where = "backward"
+                        with self.comm_callback:
+                            self._backward(y, collected)
+                            y = None
+                        call("comm_callback_on_finish")
+                    else:
+                        where = "backward"
                         self._backward(y, collected)
                         y = None
-                    call("comm_callback_on_finish")
-                else:
-                    where = "backward"
-                    self._backward(y, collected)
-                    y = None
-                if self.checks_nan and hasattr(self.solver, "check_nan_grad"):
-                    self._check_nan("a gradient", self.solver.check_nan_grad(), batch, state)
-                batch = None
-                call("backward_callback_on_finish")
+                    if self.checks_nan and hasattr(self.solver, "check_nan_grad"):
+                        self._check_nan("a gradient", self.solver.check_nan_grad(), batch, state)
+                    batch = None
+                    call("backward_callback_on_finish")
             part = 0
             if self.comm is not None and self.grads:
                 call("comm_callback_on_start")
@@ -143,6 +145,11 @@ class Updater(Passes):
             updated = ", after the parameters were updated" if where == "update_callback_on_finish" else ""
             self._restore(error, where + passes + updated)
             raise
+
+    def _sums(self):
+        """The scope of the passes of an update."""
+        fused = getattr(self.solver, "fused", None)
+        return fused.accumulate() if fused is not None and self.accum_grad > 1 else nullcontext()
 
     def _check_nan(self, what, found, batch, state):
         """Raise FloatingPointError if a NaN was found."""

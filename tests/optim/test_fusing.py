@@ -164,9 +164,8 @@ def test_trainers():
     solver = solver_of(m, "Momentum", lr=0.1)
     before = [w.numpy().copy() for w in m.parameters()]
     with solver.fuse_into_backward():
-        for make in (lambda: trainers.DynamicLossScalingUpdater(solver, lambda: cg.cross_entropy(m(x), t)),
-                     lambda: trainers.Updater(solver, lambda: cg.cross_entropy(m(x), t), accum_grad=2)):
-            with pytest.raises(RuntimeError, match="fused into backward"): make().update(0)
+        with pytest.raises(RuntimeError, match="fused into backward"):
+            trainers.DynamicLossScalingUpdater(solver, lambda: cg.cross_entropy(m(x), t)).update(0)
     for w, v in zip(m.parameters(), before, strict=True): np.testing.assert_array_equal(w.numpy(), v)
 
 

@@ -5,7 +5,7 @@ from .entropy import cross_entropy_like, several
 from .makers import LABELS, call, real
 
 
-def linear_cross_entropy_like(x, weight, target, bias=None, *, chunk=256, **kwargs):
+def linear_cross_entropy_like(x, weight, target, bias=None, *, chunk=None, **kwargs):
     z = x @ weight.T if bias is None else x @ weight.T + bias
     reduction = kwargs.get("reduction", "mean")
     y = cross_entropy_like(z.reshape(-1, z.shape[-1]), target.reshape(-1), **kwargs)

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -82,7 +84,8 @@ def test_files_and_history(tmp_path):
     saved = cg.load(tmp_path / "run" / "params_000015.safetensors")
     assert saved.keys() == dict(job.model.named_parameters()).keys()
     for name, x in job.model.named_parameters(): assert saved[name].tolist() == x.tolist()
-    assert history.columns == ["epoch", "iteration", "loss", "rate", "error", "seconds", "peak_bytes"]
+    assert history.columns == ["epoch", "iteration", "loss", "rate", "error", "seconds", "peak_bytes",
+                               "live_bytes", "held_bytes"]
     assert history["iteration"] == [3, 7, 11, 15] and history["loss"][-1] < history["loss"][0]
     assert json.loads((tmp_path / "a" / "history.json").read_text()) == history.rows
     history.save(tmp_path / "history.csv")
@@ -331,9 +334,44 @@ def test_any_allocation_may_fail(tmp_path):
 def test_progress(capsys):
     Job(max_epoch=1, progress=True).trainer.train()
     shown = capsys.readouterr().err
-    assert "4/4" in shown and "loss=" in shown and "lr=" in shown and "live=" in shown
+    assert "4/4" in shown and "loss=" in shown and "lr=" in shown and "live=" in shown and "held=" in shown
+    assert "budget=" not in shown
     Job(max_epoch=1, progress=None).trainer.train()             # (the output is no terminal)
     assert not capsys.readouterr().err
+
+
+def test_memory_in_the_progress_and_the_history(capsys):
+    """The live bytes at the end of an epoch, what is held from the system, and what an open budget has cost so far."""
+    trainer = Job(max_epoch=1).trainer
+    row, = trainer.train().rows
+    now = cg.memory.stats()
+    assert row["live_bytes"] == now["live_bytes"] <= row["peak_bytes"]
+    assert row["held_bytes"] == now["live_bytes"] + now["cached_bytes"] and "budget_bytes" not in row
+    w = cg.random.normal((64, 64)).attach_grad()
+    solver = cg.optim.Sgd(0.0)
+    solver.set_parameters([w])
+
+    def loss():
+        h = w
+        for _ in range(30): h = cg.tanh(h)
+        return h.sum()
+
+    def updated(i):
+        solver.zero_grad()
+        with cg.record(): y = loss()
+        y.backward()
+        solver.update()
+
+    updater = SimpleNamespace(update=updated)
+    with cg.memory.budget(cg.memory.stats()["live_bytes"] + 12 * w.nbytes) as budget:
+        with cg.memory.budget(1 << 40):
+            shown, = Trainer(updater, max_epoch=1, iter_per_epoch=3, progress=True).train().rows
+        assert shown["budget_bytes"] < 1 << 20 and shown["recomputed"] == budget.recomputed.share > 0.05
+    text = capsys.readouterr().err
+    assert "budget=" in text and re.search(r"recomputed=\d+\.\d%", text)
+    with cg.memory.budget(1 << 40):
+        row, = Job(max_epoch=1, best="-recomputed", patience=3).trainer.train().rows
+    assert row["recomputed"] == 0 and row["budget_bytes"] == 1 << 40
 
 
 # ---- ready-made ------------------------------------------------------------------------------------------------------
@@ -348,7 +386,7 @@ def test_a_classification(tmp_path):
         model_save_path=tmp_path / "model", max_epoch=20, progress=False)
     history = trainer.train()
     assert history.columns == ["epoch", "iteration", "loss", "rate", "training_error", "valid_loss", "valid_error",
-                               "seconds", "peak_bytes"]
+                               "seconds", "peak_bytes", "live_bytes", "held_bytes"]
     assert history["valid_error"][-1] < 0.1 < history["training_error"][0]
     assert len((tmp_path / "monitor" / "history.csv").read_text().splitlines()) == 21
     assert len(files(tmp_path / "model")) == 22

@@ -1,5 +1,6 @@
 from cygrad.core.graph.tensor cimport Leaf, Node
 from cygrad.core.graph.trace cimport Trace
+from cygrad.core.backward.consumer cimport Consumer
 from cygrad.core.backward.gradients cimport Gradient
 from cygrad.core.backward.turn cimport Turn
 from cygrad.core.backward.walk cimport Entry, Walk
@@ -18,7 +19,9 @@ cdef class BackwardPass(Walk):
     cdef int keep_at(self, Leaf leaf, Entry* e, Gradient* g) except -1
     cdef int leaf_turn(self, Entry* e) except -1
     cdef bint consume(self, Leaf leaf, Entry* e) except -1
-    cdef int refuse_consumed(self) except -1
+    cdef int check_consumers(self) except -1
+    cdef bint give(self, Consumer consumer, gradient) except -1
+    cdef int end_consumers(self, bint done) except -1
     cdef int store_kept(self, Node node, Gradient* g) except -1
     cdef int capture(self, Entry* e) except -1
     cdef int keep_apart(self, Node node, int output_nr, Gradient* g) except -1

@@ -16,6 +16,8 @@ from libc.string cimport memcpy, memset
 from cygrad.core.graph cimport checksums
 from cygrad.core.backward.anomaly cimport any_nan, raise_nan
 from cygrad.core.graph.extras cimport accumulators_of
+from cygrad.core.graph.gradient_slice cimport GradientSlice
+from cygrad.core.backward.consumer cimport Consumer, consumer_of, n_consumers
 from cygrad.core.backward.formula cimport by_formula, zeros_for
 from cygrad.core.graph.operator cimport DELIVERED, IN_PART, MAX_OUTPUTS, N_INLINE, WANTED
 from cygrad.core.graph.tensor cimport (
@@ -25,12 +27,12 @@ from cygrad.core.graph.tensor cimport (
 from cygrad.core.backward.deposit cimport Collected, deposit, deposit_tensor
 from cygrad.core.backward.gradients cimport (
     NO_GRADIENT, ROWS, TENSOR, Gradient, add_gradient, as_tensor, drop_gradient, flowing_in, make_dense,
-    new_gradients, rows_in, set_tensor, share_gradient, share_tensor, take_gradient, tensor_in,
+    new_gradients, rows_in, set_rows, set_tensor, share_gradient, share_tensor, take_gradient, tensor_in,
 )
 from cygrad.core.backward.heap cimport pop, push
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.hooks cimport (
-    after_leaf, after_node, before_node, has_hooks, hooks_of, on_outputs, outputs_of, remove_hooks,
+    after_leaf, after_node, before_node, has_hooks, on_outputs, outputs_of, remove_hooks,
 )
 from cygrad.core.thread_state cimport ANOMALIES, Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
@@ -144,9 +146,9 @@ cdef class BackwardPass(Walk):
         if b.targets == NULL: return
         for i in range(b.node.n_in):
             t = &b.targets[i]
-            if t.sum == NULL: continue
-            t.sum.lent = False
-            t.sum = NULL
+            if t.sum == NULL and not t.consumed: continue
+            if t.sum != NULL: t.sum.lent = False
+            t.sum, t.consumed = NULL, False
             if b.want[i] < DELIVERED: continue
             e = &self.entries[self.find(<Node>edge_of(b.node, i).node)]
             if t.leaf != NULL: self.arrived(<Leaf>t.leaf, e, t.first)
@@ -183,12 +185,15 @@ cdef class BackwardPass(Walk):
         cdef Leaf leaf = <Leaf>e.node
         cdef tuple given = None
         self.clear_busy(seen_by(self, leaf))
+        if self.consumes and not e.captured and self.consume(leaf, e):
+            self.drop_entry(e)
+            return 0
         if not has_come(e):
             if e.reached and leaf.flags & EXTRAS: after_leaf(leaf, None, self.graph)
             return 0
         if e.captured:
             self.capture(e)
-        elif not self.consume(leaf, e):
+        else:
             if has_hooks(leaf, "after"): given = outputs_of(leaf, &e.gradient)
             self.keep_at(leaf, e, &e.gradient)
             if leaf.flags & EXTRAS and e.reached: after_leaf(leaf, given, self.graph)
@@ -196,24 +201,57 @@ cdef class BackwardPass(Walk):
         return 0
 
     cdef bint consume(self, Leaf leaf, Entry* e) except -1:
-        """Give a complete gradient to what takes it instead of .grad, if there is such a hook (optim/fusing.py)."""
-        if not leaf.flags & EXTRAS: return False
-        for hook in hooks_of(leaf, "consumed"):
-            if not hook(rows_in(&e.gradient) if e.gradient.kind == ROWS else as_tensor(&e.gradient)): continue
-            if self.consumed is None: self.consumed = []
-            self.consumed.append(hook.name)
-            return True
-        return False
+        """Give a complete gradient, or what is left of it, to the consumer of a variable: now, or after the pass if
+        something has saved the variable's memory. False: it goes to .grad."""
+        cdef Consumer consumer = consumer_of(leaf)
+        if consumer is None or not (has_come(e) or consumer.begun) or leaf.tensor == NULL: return False
+        if leaf.req == NULL_REQ and not consumer.begun: return False
+        gradient = None
+        if has_come(e): gradient = rows_in(&e.gradient) if e.gradient.kind == ROWS else as_tensor(&e.gradient)
+        if (<Tensor>leaf.tensor).buffer.saved == 0: return self.give(consumer, gradient)
+        if self.late is None: self.late = []
+        self.late.append((leaf, consumer, gradient))
+        return True
 
-    cdef int refuse_consumed(self) except -1:
-        """Raise RuntimeError if a pass that can be run again reaches a variable whose updates are fused."""
+    cdef bint give(self, Consumer consumer, gradient) except -1:
+        """Give a gradient to a consumer. False: it goes to .grad."""
+        consumer.lock(self.number)
+        try: taken = consumer.take(gradient)
+        finally: consumer.owner = 0
+        if taken: self.note_consumed(consumer)
+        return taken
+
+    cdef int end_consumers(self, bint done) except -1:
+        """At the end of a pass: give the consumers what has waited, and let them know."""
+        cdef Consumer consumer
+        cdef Gradient g
+        late, self.late = self.late, None
+        for leaf, item, gradient in late or () if done else ():
+            if self.give(item, gradient) or gradient is None: continue
+            if type(gradient) is GradientSlice: set_rows(&g, gradient)
+            else: share_tensor(gradient, &g)
+            gradient = None
+            self.keep_at(leaf, &self.entries[self.find(leaf)], &g)
+        for consumer in self.consumed or ():
+            if consumer.owner == self.number: consumer.owner = 0
+            if not done: consumer.fail()
+            elif self.trace == NULL: consumer.passed()
+        return 0
+
+    cdef int check_consumers(self) except -1:
+        """Raise RuntimeError if a pass must not reach a variable whose updates are fused: because it can be run again,
+        or because of what the consumer says."""
         cdef Py_ssize_t at
         cdef Node node
-        if self.parts or not (self.retain or self.graph): return 0
+        cdef Consumer consumer
+        if self.parts: return 0
         for at in range(self.n):
             node = <Node>self.entries[at].node
             if node.op is not None or not self.entries[at].needed or self.entries[at].captured: continue
-            if not node.flags & EXTRAS or not has_hooks(node, "consumed"): continue
+            consumer = consumer_of(node)
+            if consumer is None: continue
+            if consumer.obstacle() is not None: raise RuntimeError(consumer.obstacle())
+            if not self.retain and not self.graph: continue
             raise RuntimeError(f"fuse_into_backward: {'create_graph' if self.graph else 'retain_graph'}=True keeps the "
                                f"graph, but this pass would change the parameters that it has saved; close() what "
                                f"fuse_into_backward() returned first")
@@ -439,7 +477,8 @@ cdef class BackwardPass(Walk):
         if self.current is None: return 0
         partly = (f", {self.incomplete} more are incomplete (only some of their contributions had been added: zero or "
                   f"assign them)" if self.incomplete else "")
-        moved = f"the fused updates have moved {', '.join(self.consumed)}; " if self.consumed else ""
+        names = ", ".join([consumer.name for consumer in self.consumed or () if not (<Consumer>consumer).begun])
+        moved = f"the fused updates have moved {names}; " if names else ""
         error.add_note(f"cygrad: in backward, at {self.current.name()}; {self.written - self.incomplete} gradients had "
                        f"been written before{partly}; {moved}"
                        + ("the graph is kept" if self.retain else "the graph has been freed: record it again"))
@@ -456,7 +495,8 @@ cdef class BackwardPass(Walk):
         cdef Node node
         cdef bint done = False
         self.walk(roots)
-        self.refuse_consumed()
+        self.consumes = n_consumers > 0
+        if self.consumes: self.check_consumers()
         if f.trace != NULL and (<Trace>f.trace).around is not None: self.trace_nodes(<Trace>f.trace)
         for at in range(self.n):
             node = <Node>self.entries[at].node
@@ -482,6 +522,7 @@ cdef class BackwardPass(Walk):
                 self.current = <Node>self.entries[at].node
                 f.node = <void*>self.current
                 self.turn(b, at)
+            if not self.parts: self.end_consumers(True)
             if not self.parts: self.trace_leaves()
             done = True
         finally:
@@ -489,6 +530,7 @@ cdef class BackwardPass(Walk):
             f.node = around
             if not done:
                 self.mark_incomplete()
+                self.end_consumers(False)
                 for at in range(self.n):
                     node = <Node>self.entries[at].node
                     if node.op is None:

@@ -166,7 +166,8 @@ def is_consumed(Node node):
 
 def register(Node node, str kind, hook):
     """Add a hook to a node, of the kind "tensor" (on the gradient of an output: (output number, f)), "before" or
-    "after" (the node's backward: f), or "accumulated" (on a leaf, when .grad is complete: f). Returns a Handle."""
+    "after" (the node's backward: f), "accumulated" (on a leaf, when .grad is complete: f), "consumed" (on a leaf, what
+    takes its gradients: a Consumer), or "eager" (on a leaf, no hook: only eager code runs nets). Returns a Handle."""
     cdef Extras extras = give_extras(node)
     expect_cycles()
     if extras.hooks is None: extras.hooks = {}

@@ -6,7 +6,6 @@ it as the engine does, so the bits are those of one pass over the whole graph. T
 the pass: each contribution goes to .grad at once, and the hooks of a variable are called after its last one."""
 
 cimport cython
-from cpython.mem cimport PyMem_Free
 
 from cygrad.core.backward.engine cimport BackwardPass
 from cygrad.core.backward.gradients cimport (
@@ -134,14 +133,11 @@ cdef class ListedPass(BackwardPass):
             self.shared_leaves.pop(<size_t>self.entries[at].node, None)
             self.drop_entry(&self.entries[at])
         self.n, self.n_ready = self.n_variables, 0
-        if self.ready != self.inline_ready:
-            PyMem_Free(self.ready)
-            self.ready = self.inline_ready
         self.sums = self.ends = None
         del self.results[self.n_variables:]
         return 0
 
-    def give(self, Py_ssize_t variable, list gradient):
+    def contribute_to(self, Py_ssize_t variable, list gradient):
         """Contribute a gradient that no part has computed, the only one in a list, which is emptied."""
         self.run([(<Node>self.entries[variable].node, 0)], gradient, [], [], (variable,), True)
 
@@ -153,6 +149,7 @@ cdef class ListedPass(BackwardPass):
         """End the pass."""
         if not self.is_open: return
         try:
+            self.end_consumers(True)
             self.trace_leaves()
         finally:
             self.close_pass()
@@ -162,6 +159,7 @@ cdef class ListedPass(BackwardPass):
         cdef Py_ssize_t at
         if not self.is_open: return
         self.mark_incomplete()
+        self.end_consumers(False)
         for at in range(self.n): self.clear_busy(seen_by(self, <Leaf>self.entries[at].node))
         self.close_pass()
 

@@ -17,6 +17,7 @@ from cygrad.core.late_bound cimport late_bound, trace_stage_t
 from cygrad.core.store.buffer cimport Buffer
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, Layout
+from cygrad.kernels.driver cimport LoopCall
 
 
 cdef class StageStep(Step):
@@ -28,6 +29,9 @@ cdef class StageStep(Step):
     cdef int run(self) except -1:
         if self.call.work < LARGE_WORK: return self.op.run_backward(&self.call, self.stage)
         with nogil: self.op.run_backward(&self.call, self.stage)
+
+    cdef bint find_loop(self, LoopCall* l) noexcept:
+        return self.op.backward_loop(&self.call, self.stage, l)
 
     cdef int set_array(self, Trace t, Turn b, Array* a, int access) except -1:
         """Use an array of the turn. (An empty one may lie anywhere.)"""
@@ -118,6 +122,7 @@ cdef Buffer* search(Turn b, const char* p) noexcept:
         if b.targets[k].lent != NULL and contains((<Tensor>b.targets[k].lent).buffer, p):
             return (<Tensor>b.targets[k].lent).buffer
         if b.targets[k].sum != NULL and contains(held_by(b.targets[k].sum), p): return held_by(b.targets[k].sum)
+        if b.targets[k].consumed and contains(b.targets[k].memory, p): return b.targets[k].memory
     for k in range(MAX_TEMPORARIES):
         if contains(held_by(&b.temporaries[k]), p): return held_by(&b.temporaries[k])
     return NULL

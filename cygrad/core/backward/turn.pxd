@@ -22,6 +22,7 @@ cdef class Turn:
     cdef uint8_t* want      # n_in values of Want
     cdef Target* targets    # n_in targets, or NULL: all stages write to new memory
     cdef bint direct        # a stage may write to a .grad or a sum
+    cdef int by_rows        # the input whose gradient the running stage computes by ranges of rows, or -1
     cdef bint traced        # the thread traces: kernels are not run (core/backward/stages.pyx)
     cdef uint64_t number    # number of the pass
     cdef Gradient inline_g[MAX_OUTPUTS]

@@ -6,21 +6,26 @@ cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memmove, memset
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.store.layout cimport LocalLayout
+from cygrad.core.backward.consumer cimport (
+    TAKES_PRODUCT, TAKES_ROWS, TAKES_WHOLE, Consumer, Taking, consumer_of, has_other_hooks,
+)
 from cygrad.core.execute.executor cimport LARGE_WORK
 from cygrad.core.execute.recipes cimport count_stage
 from cygrad.core.graph.operator cimport (
-    ADDING, DELIVERED, IN_PART, N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, OVER_GRAD, TEMPORARY, TO_NEW_MEMORY,
-    WANTED_ADDED, BackwardCall, Stage, bit_of, computes, input_bit,
+    ADDING, DELIVERED, IN_PART, N_INLINE, MAX_OUTPUTS, MAX_TEMPORARIES, OVER_GRAD, REST, TEMPORARY,
+    TO_NEW_MEMORY, WANTED_ADDED, WANTED_MULTIPLIED, BackwardCall, Stage, bit_of, computes, input_bit,
 )
 from cygrad.core.graph.packed cimport give_up
 from cygrad.core.graph.provenance cimport check_slot
+from cygrad.core.graph.running cimport only_one_runs
 from cygrad.core.graph.steps cimport READS, WRITES, Arrays, call, put_array
 from cygrad.core.graph.trace cimport declare_write, raise_version, touch_leaf
 from cygrad.core.graph.tensor cimport (
-    Edge, Leaf, Node, Tensor, edge_of, is_tracked, lock_grad, output_layout, slot_from, slots_of, sole,
+    NULL_REQ, Edge, Leaf, Node, Tensor, edge_of, is_tracked, lock_grad, output_layout, slot_from, slots_of, sole,
 )
 from cygrad.core.backward.walk cimport Target
 from cygrad.core.backward.gradients cimport (
@@ -36,6 +41,10 @@ from cygrad.core.graph.slots cimport (
 from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, Layout, itemsize
 from cygrad.kernels.reductions.reduce cimport sum_to
+
+
+cdef enum:
+    ROWS_BYTES = 1 << 20    # most bytes of a gradient that a consumer takes by rows
 
 
 @cython.freelist(4)
@@ -150,6 +159,7 @@ cdef int run_stages(Turn b) except -1:
     found = open_call(b)
     try:
         b.node.op.plan_backward(c)
+        if b.walk.consumes: consumers_last(b)
         for k in range(c.n_stages):
             if c.stages[k].saved & ~found: refuse_unsaved(b.node)
             run_stage(b, k)
@@ -160,6 +170,30 @@ cdef int run_stages(Turn b) except -1:
             PyMem_Free(c.kept)
             c.kept = b.inline_arrays
     return c.n_stages
+
+
+cdef int consumers_last(Turn b) except -1:
+    """Let the stages that write to variables run after those that may read them."""
+    cdef BackwardCall* c = &b.call
+    cdef Stage s
+    cdef int k, last = 0, i
+    cdef Node leaf
+    for k in range(c.n_stages - 1, -1, -1):
+        for i in range(min(b.node.n_in, <int>REST)):
+            leaf = <Node>edge_of(b.node, i).node if b.want[i] else None
+            if leaf is None or not (c.stages[k].multiplies | c.stages[k].by_rows) >> i & 1 or not takes_last(leaf):
+                continue
+            s = c.stages[k]
+            last += 1
+            memmove(&c.stages[k], &c.stages[k + 1], (c.n_stages - last - k) * sizeof(Stage))
+            c.stages[c.n_stages - last] = s
+            break
+
+
+cdef bint takes_last(Node leaf) except -1:
+    """Whether the consumer of a leaf may write to the variable before it is complete."""
+    cdef Consumer consumer = consumer_of(leaf)
+    return consumer is not None and consumer.takes() >= TAKES_PRODUCT
 
 
 # ---- the call --------------------------------------------------------------------------------------------------------
@@ -178,7 +212,7 @@ cdef inline uint64_t open_call(Turn b) except? <uint64_t>-1:
     cdef int i, k, capacity = max(<int>node.n_slots, <int>N_INLINE), inputs = max(<int>node.n_in, <int>N_INLINE)
     c.n_in, c.n_out, c.n_stages, c.dtype = node.n_in, node.n_out, 0, node.dtype
     c.want, c.attributes, c.y, c.workspace = b.want, <void*>node.attributes, output_layout(node, 0), NULL
-    c.saved_for = node.op.saved_for
+    c.saved_for, c.row, c.multiplier = node.op.saved_for, 0, NULL
     c.kept, c.dx, c.g = b.inline_arrays, b.inline_arrays + N_INLINE, b.inline_arrays + 2 * N_INLINE
     c.x, c.sources, c.as_bits = b.inline_layouts, b.inline_sources, b.inline_as_bits
     for k in range(MAX_TEMPORARIES): b.temporaries[k].kind = NO_GRADIENT
@@ -252,9 +286,11 @@ cdef inline bint compute(Turn b, int stage, uint64_t dying, uint32_t dying_gradi
     if nbytes:
         workspace = allocate(nbytes, WORKSPACE)
         c.workspace = workspace.data
+    b.by_rows = -1
     try:
         arrives = place(b, &c.stages[stage], dying, dying_gradients)
         if b.traced: late_bound.trace_stage(b, stage, workspace)
+        elif b.by_rows >= 0: compute_rows(b, stage, b.by_rows)
         else:
             count_stage(c.work)
             if c.work < LARGE_WORK: b.node.op.run_backward(c, stage)
@@ -263,6 +299,36 @@ cdef inline bint compute(Turn b, int stage, uint64_t dying, uint32_t dying_gradi
     finally:
         if workspace != NULL: drop(workspace)
     return arrives
+
+
+cdef int compute_rows(Turn b, int stage, int i) except -1:
+    """Compute gradient i by ranges of rows, in memory of at most ROWS_BYTES, and give each to the consumer."""
+    cdef BackwardCall* c = &b.call
+    cdef const Layout* whole = c.x[i]
+    cdef Consumer consumer = consumer_of(<Node>edge_of(b.node, i).node)
+    cdef Py_ssize_t row_bytes = whole.size // whole.shape[0] * itemsize(c.dtype)
+    cdef Py_ssize_t most = max(<Py_ssize_t>1, ROWS_BYTES // row_bytes)
+    cdef LocalLayout l
+    cdef Layout* rows = lay.local(&l)
+    cdef Buffer* memory
+    rows.ndim = whole.ndim
+    for d in range(whole.ndim): rows.shape[d], rows.strides[d] = whole.shape[d], whole.strides[d]
+    memory = allocate(most * row_bytes, WORKSPACE)      # (first: if it fails, nothing has changed)
+    try:
+        consumer.lock(b.number)
+        b.walk.note_consumed(consumer)
+        consumer.begin(True)
+        count_stage(c.work)
+        while c.row < whole.shape[0]:
+            rows.shape[0] = min(most, whole.shape[0] - c.row)
+            c.dx[i].data, c.dx[i].layout, c.dx[i].dtype = memory.data, lay.finish(rows), c.dtype
+            with nogil: b.node.op.run_backward(c, stage)
+            consumer.update_rows(&c.dx[i], c.row)
+            c.row += rows.shape[0]
+    finally:
+        c.row = 0
+        drop(memory)
+    return 0
 
 
 cdef bint place(Turn b, const Stage* s, uint64_t dying, uint32_t dying_gradients) except -1:
@@ -302,6 +368,7 @@ cdef int arrive(Turn b, const Stage* s) except -1:
     for i in range(c.n_in):
         if not b.want[i] or not computes(s, i): continue
         if b.targets != NULL and b.targets[i].lent != NULL: b.wrote(i)
+        elif b.targets != NULL and b.targets[i].consumed: b.want[i] = DELIVERED
         elif b.want[i] == WANTED_ADDED: b.want[i] = DELIVERED
         elif not lay.same_shape(b.dx[i].layout, c.x[i]): unbroadcast(b, i)
     return 0
@@ -321,12 +388,80 @@ cdef bint where_it_arrives(Turn b, const Stage* s, int i) except -1:
     cdef BackwardCall* c = &b.call
     cdef bint first
     if not b.direct or (b.targets == NULL and not take_targets(b)): return False
+    if b.walk.consumes and goes_to_consumer(b, s, i): return True
     b.walk.aim(b.node, i, &b.targets[i])
     if s.writes == ADDING and b.borrow_sum(i, &c.dx[i]): first = False
     elif s.writes == OVER_GRAD and not b.targets[i].first: return False
     elif not b.borrow_grad(i, &c.dx[i], &first): return False
     if not first: b.want[i] = WANTED_ADDED
     return True
+
+
+cdef bint goes_to_consumer(Turn b, const Stage* s, int i) except -1:
+    """Let a stage give gradient i to the consumer of a variable without memory for it."""
+    cdef BackwardCall* c = &b.call
+    cdef Node leaf = <Node>edge_of(b.node, i).node
+    cdef Consumer consumer
+    cdef Taking takes
+    cdef Array target
+    cdef Buffer* memory
+    cdef int left
+    if i >= REST or leaf.op is not None or not (s.multiplies | s.by_rows) >> i & 1 or not only_one_runs(): return False
+    consumer = consumer_of(leaf)
+    if consumer is None or has_other_hooks(leaf) or (<Leaf>leaf).req == NULL_REQ: return False
+    takes, left = consumer.takes(), b.walk.contributions_left(leaf)
+    if takes == TAKES_WHOLE or left == 0: return False
+    memory = consumer.target(&target)
+    if reads(b, s, memory): return False
+    if takes >= TAKES_PRODUCT and (consumer.begun or left > 1 or is_read_later(b, s, leaf)): return False
+    if takes == TAKES_ROWS:
+        if b.traced or not s.by_rows >> i & 1 or c.x[i].size * itemsize(c.dtype) <= ROWS_BYTES: return False
+        b.by_rows = i
+    else:
+        if not s.multiplies >> i & 1 or c.multiplier != NULL: return False
+        consumer.lock(b.number)
+        b.walk.note_consumed(consumer)
+        consumer.begin(False)
+        c.dx[i], c.multiplier, b.targets[i].memory = target, &consumer.multiplier, memory
+        b.want[i] = WANTED_MULTIPLIED
+    b.targets[i].consumed = True
+    return True
+
+
+cdef bint is_read_later(Turn b, const Stage* s, Node leaf) noexcept:
+    """Whether this stage, a later one of the node, or another node reads memory of the variable `leaf`."""
+    cdef Buffer* w = (<Tensor>(<Leaf>leaf).tensor).buffer
+    cdef const Stage* end = b.call.stages + b.call.n_stages
+    cdef uint32_t saved = w.saved
+    cdef Slot* slots = slots_of(b.node)
+    cdef int k
+    while s < end:
+        if reads(b, s, w): return True
+        s += 1
+    for k in range(b.node.n_slots): saved -= buffer_in(&slots[k]) == w
+    return saved > 0
+
+
+cdef bint reads(Turn b, const Stage* s, const Buffer* memory) noexcept:
+    """Whether a stage reads this memory."""
+    cdef BackwardCall* c = &b.call
+    cdef int k
+    for k in range(c.n_kept):
+        if s.saved >> bit_of(c.sources[k]) & 1 and overlaps(memory, &c.kept[k]): return True
+    for k in range(c.n_out):
+        if s.gradients >> k & 1 and c.g[k].data != NULL and overlaps(memory, &c.g[k]): return True
+    return False
+
+
+cdef bint overlaps(const Buffer* b, const Array* a) noexcept:
+    """Whether elements of an array may lie in a buffer."""
+    cdef const Layout* l = a.layout
+    cdef Py_ssize_t low = 0, high = 1
+    for d in range(l.ndim):
+        if l.strides[d] < 0: low += (l.shape[d] - 1) * l.strides[d]
+        else: high += (l.shape[d] - 1) * l.strides[d]
+    return (l.size and a.data + low * itemsize(a.dtype) < b.data + b.nbytes
+            and b.data < a.data + high * itemsize(a.dtype))
 
 
 cdef bint donate(Turn b, uint64_t saved, uint32_t gradients, const Layout* l, Gradient* out) noexcept:

@@ -2,9 +2,12 @@ from libc.stdint cimport uint8_t, uint64_t
 
 from cygrad.core.graph.tensor cimport Edge, Leaf, Node
 from cygrad.core.graph.trace cimport Trace
+from cygrad.core.backward.consumer cimport Consumer
 from cygrad.core.backward.deposit cimport Collected
 from cygrad.core.backward.gradients cimport NO_GRADIENT, Gradient
 from cygrad.core.backward.heap cimport Item
+from cygrad.core.store.buffer cimport Buffer
+from cygrad.core.store.arena cimport Span
 
 cdef enum:
     SMALL = 8                   # a pass of up to this many nodes allocates no table
@@ -13,7 +16,8 @@ cdef struct Entry:              # one node in the running pass
     void* node                  # borrowed: the roots keep the graph alive
     Gradient gradient           # for one output: the sum of its contributions so far
     Gradient* several           # for several outputs: an array of such sums; NULL: no contribution so far
-    Py_ssize_t n_waiting        # elements of the output that parts with a complete gradient cover (runs_early)
+    Py_ssize_t n_waiting        # elements of the output that parts with a complete gradient cover (runs_early);
+                                #   in the walk the entry below it on the stack, or -1
     int pending                 # contributions that have not arrived
     uint8_t needed              # a path leads from it to a wanted input, or no inputs were named
     uint8_t runs                # the gradient of one of its inputs is needed: its turn computes something
@@ -35,6 +39,8 @@ cdef struct Target:         # existing memory to which a kernel may write the gr
     void* lent              # the .grad that borrow_grad() lent, with a reference until wrote() or return_grad()
     bint first              # the kernel overwrites that .grad
     bint locked             # lock_grad() has locked the leaf
+    bint consumed           # the leaf's consumer takes the contribution (consumer.pxd),
+    Buffer* memory          # in this memory
 
 
 cdef inline Gradient* gradients_of(Entry* e) noexcept:
@@ -51,6 +57,7 @@ cdef class Walk:
     the second part (core/backward/engine.pyx) are here too, because a subclass that adds fields cannot use the free
     list."""
     cdef Entry* entries         # `inline_` in a small pass
+    cdef Span* table            # the memory of the entries and of `ready`; NULL: they are inline
     cdef Entry inline_[SMALL]
     cdef Py_ssize_t n, capacity
     cdef Item* ready            # a heap of the entries that are ready, the node recorded last on top
@@ -76,14 +83,19 @@ cdef class Walk:
     cdef int written            # the number of variables whose .grad has been written
     cdef int incomplete         # the number of those that lack contributions, because the pass failed
     cdef Node current           # the running node
-    cdef list consumed          # the names of the parameters whose updates are fused and have run, or None
+    cdef bint consumes          # some variables have a consumer (consumer.pxd),
+    cdef list consumed          # and these took contributions, or None
+    cdef list late              # (leaf, consumer, gradient or None) of those that wait for the end of the pass, or None
 
+    cdef int grow(self) except -1
     cdef void drop_entry(self, Entry* e) noexcept
     cdef Py_ssize_t find(self, Node node) noexcept
     cdef Py_ssize_t enter(self, Node node) except -1
     cdef int walk(self, list roots) except -1
     cdef int check_leaf(self, Leaf leaf, const Entry* e) except -1
     cdef bint writes_kept(self, Node node, int k) except -1
+    cdef int contributions_left(self, Node node) noexcept
+    cdef int note_consumed(self, Consumer consumer) except -1
     cdef int aim(self, Node node, int i, Target* t) except -1
     cdef bint overwrites(self, Leaf leaf, const Entry* e) noexcept
     cdef bint half_way(self, Leaf leaf) noexcept

@@ -4,10 +4,11 @@ each will receive, and makes every check that can be made before a node runs. La
 may be written. Nothing recurses, and there are no hash tables: a node has a field for its index in the table."""
 
 cimport cython
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Free
 from libc.string cimport memcpy, memset
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.store cimport tables
 from cygrad.core.backward.checks cimport check_node
 from cygrad.core.graph.extras cimport accumulators_of
 from cygrad.core.graph.running cimport runs
@@ -17,6 +18,28 @@ from cygrad.core.graph.tensor cimport (
 from cygrad.core.backward.gradients cimport Gradient, drop_gradient, is_writable
 from cygrad.core.backward.heap cimport Item
 from cygrad.core.store.buffer cimport ZEROS
+from cygrad.core.store.arena cimport Span
+from cygrad.core.store.tables cimport free_table
+from cygrad.core.thread_state cimport Flags, flags
+
+from cygrad.core.store.buffer import take_table
+
+
+cdef str NAME = "backward"
+
+cdef enum:
+    MANY = 8192             # a table of more entries grows to twice its size only
+
+
+cdef inline size_t table_bytes(Py_ssize_t capacity) noexcept:
+    """The bytes of a table: its entries, and a heap of them."""
+    return capacity * sizeof(Entry) + (capacity + 1) * sizeof(Item)
+
+cdef inline Py_ssize_t below(Entry* e) noexcept:
+    """Take the top off the stack of the walk. Returns what is below."""
+    cdef Py_ssize_t at = e.n_waiting
+    e.n_waiting = 0
+    return at
 
 
 @cython.freelist(4)
@@ -27,8 +50,24 @@ cdef class Walk:
 
     def __dealloc__(self):
         for i in range(self.n): self.drop_entry(&self.entries[i])
-        if self.entries != self.inline_: PyMem_Free(self.entries)
-        if self.ready != self.inline_ready: PyMem_Free(self.ready)
+        if self.table != NULL: free_table(self.table)
+
+    cdef int grow(self) except -1:
+        """Make room for more entries, in a table that an earlier pass has left, or in a larger one."""
+        cdef Flags* f = flags()
+        cdef void* op = f.op
+        cdef Span* table = NULL
+        if self.table == NULL: table, tables.spare = tables.spare, NULL
+        if table == NULL:
+            f.op = <void*>NAME                      # (for an error)
+            try: table = <Span*><size_t>take_table(table_bytes(self.capacity * (4 if self.capacity < MANY else 2)))
+            finally: f.op = op
+        memcpy(table.data, self.entries, self.n * sizeof(Entry))
+        if self.table != NULL: free_table(self.table)
+        self.table, self.entries = table, <Entry*>table.data
+        self.capacity = (table.size - sizeof(Item)) // (sizeof(Entry) + sizeof(Item))
+        self.ready = <Item*>(self.entries + self.capacity)
+        return 0
 
     cdef void drop_entry(self, Entry* e) noexcept:
         """Release the gradients of a node's outputs."""
@@ -57,12 +96,7 @@ cdef class Walk:
             if node.state == RUNNING:
                 raise RuntimeError(f"a backward pass is already running in this graph (at {node.name()}), in another "
                                    f"thread or in one of its own hooks; wait for it, or record the graph again")
-        if self.n == self.capacity:
-            e = <Entry*>PyMem_Realloc(NULL if self.capacity == SMALL else self.entries,
-                                      4 * self.capacity * sizeof(Entry))
-            if e == NULL: raise MemoryError("no memory for the table of a backward pass")
-            if self.capacity == SMALL: memcpy(e, self.inline_, sizeof(self.inline_))
-            self.entries, self.capacity = e, 4 * self.capacity
+        if self.n == self.capacity: self.grow()
         at = self.n
         if self.shared_leaves is not None and node.op is None: self.shared_leaves[<size_t><void*>node] = at
         else: node.mark = at
@@ -77,56 +111,44 @@ cdef class Walk:
 
     cdef int walk(self, list roots) except -1:
         """Enter every node that the roots reach. Find those that are needed, count their contributions, check them."""
-        cdef Py_ssize_t at, child, top, count = 0, capacity = SMALL, start
-        cdef Py_ssize_t inline_[SMALL]
-        cdef Py_ssize_t* stack = inline_
-        cdef Py_ssize_t* more
+        cdef Py_ssize_t at, child, before, top = -1         # `top`: of a stack of entries (n_waiting)
         cdef Node node
         cdef Edge e
         cdef int i, first, last
-        try:
-            for root in roots:
-                start = self.n
-                at = self.enter(<Node>root)
-                if self.n == start: continue
-                stack[0], count = at, 1
-                while count:
-                    if self.selective:              # depth first: a node is needed if a node below it is
-                        at = stack[count - 1]
-                        node = <Node>self.entries[at].node
-                        i = self.entries[at].pending        # the number of its edges that have been followed
-                        if i == node.n_in or (self.parts and <size_t><void*>node in self.wanted):
-                            self.entries[at].pending = 0
-                            if <size_t><void*>node in self.wanted:
-                                self.entries[at].needed = True
-                                self.entries[at].captured = self.capturing
-                            count -= 1
-                            if count and self.entries[at].needed: self.entries[stack[count - 1]].needed = True
-                            continue
-                        self.entries[at].pending += 1
-                        first, last = i, i + 1
-                    else:
-                        count -= 1
-                        at = stack[count]
-                        node = <Node>self.entries[at].node
-                        first, last = 0, node.n_in
-                    for i in range(first, last):
-                        e = edge_of(node, i)
-                        if e.node == NULL: continue
-                        top = self.n
-                        child = self.enter(<Node>e.node)
-                        if self.n > top:
-                            if count == capacity:
-                                more = <Py_ssize_t*>PyMem_Realloc(NULL if stack == inline_ else stack, 16 * capacity)
-                                if more == NULL: raise MemoryError("no memory for a backward pass")
-                                if stack == inline_: memcpy(more, inline_, sizeof(inline_))
-                                stack, capacity = more, 2 * capacity
-                            stack[count] = child
-                            count += 1
-                        elif self.selective and self.entries[child].needed:
+        for root in roots:
+            before = self.n
+            at = self.enter(<Node>root)
+            if self.n == before: continue
+            self.entries[at].n_waiting = top
+            top = at
+            while top >= 0:
+                at = top
+                node = <Node>self.entries[at].node
+                if self.selective:                  # depth first: a node is needed if a node below it is
+                    i = self.entries[at].pending    # the number of its edges that have been followed
+                    if i == node.n_in or (self.parts and <size_t><void*>node in self.wanted):
+                        self.entries[at].pending = 0
+                        if <size_t><void*>node in self.wanted:
                             self.entries[at].needed = True
-        finally:
-            if stack != inline_: PyMem_Free(stack)
+                            self.entries[at].captured = self.capturing
+                        top = below(&self.entries[at])
+                        if top >= 0 and self.entries[at].needed: self.entries[top].needed = True
+                        continue
+                    self.entries[at].pending += 1
+                    first, last = i, i + 1
+                else:
+                    top = below(&self.entries[at])
+                    first, last = 0, node.n_in
+                for i in range(first, last):
+                    e = edge_of(node, i)
+                    if e.node == NULL: continue
+                    before = self.n
+                    child = self.enter(<Node>e.node)
+                    if self.n > before:
+                        self.entries[child].n_waiting = top
+                        top = child
+                    elif self.selective and self.entries[child].needed:
+                        self.entries[at].needed = True
         for at in range(self.n):
             if not self.entries[at].needed: continue
             node = <Node>self.entries[at].node
@@ -153,9 +175,6 @@ cdef class Walk:
                 if self.find(<Node>n) < 0:
                     raise RuntimeError(f"{self.strict}: input {position} is not reachable from the outputs; pass "
                                        f"allow_unused=True to get None for it")
-        if self.n > SMALL:
-            self.ready = <Item*>PyMem_Malloc((self.n + 1) * sizeof(Item))
-            if self.ready == NULL: raise MemoryError("no memory for a backward pass")
 
     cdef int check_leaf(self, Leaf leaf, const Entry* e) except -1:
         leaf = seen_by(self, leaf)
@@ -169,6 +188,17 @@ cdef class Walk:
         return any([n is node and nr == k and position < 0 for n, nr, position in self.captures])
 
     # ---- memory to which a kernel may write a gradient
+
+    cdef int contributions_left(self, Node node) noexcept:
+        """The number of contributions that a consumer of the gradient of a variable has to wait for; 0: it gets none,
+        because the gradient is a result."""
+        cdef const Entry* e = &self.entries[self.find(node)]
+        return 0 if e.captured else e.pending + has_come(e)
+
+    cdef int note_consumed(self, Consumer consumer) except -1:
+        """Note that a consumer has taken, or will take, a contribution."""
+        if self.consumed is None: self.consumed = []
+        if consumer not in self.consumed: self.consumed.append(consumer)
 
     cdef int aim(self, Node node, int i, Target* t) except -1:
         """Find existing memory for the gradient of input i: a variable's .grad, which a kernel may overwrite or add to,

@@ -31,12 +31,16 @@ from cygrad.ops.shapes.shape import astype, expand_dims, permute, reshape
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 cdef class LossOptions(Attributes):
-    """The attributes of losses over classes. `axis` is that of the classes; `chunk` is used by linear_cross_entropy."""
+    """The attributes of losses over classes. `axis` is that of the classes; `chunk` is used by linear_cross_entropy; 0:
+    the shapes determine it."""
 
     def __cinit__(self, str reduction, ignore_index, label_smoothing, int axis, Py_ssize_t chunk):
         self.reduction, self.ignore_index, self.label_smoothing = reduction, ignore_index, label_smoothing
         self.axis, self.chunk = axis, chunk
         self.options = Options(("none", "mean", "sum").index(reduction), axis, ignore_index, label_smoothing, chunk)
+
+    cdef dict keywords(self):
+        return self.fields() | {"chunk": self.chunk or None}
 
 
 cdef dict USUAL = {(reduction, axis): LossOptions(reduction, -100, 0, axis, 0) for reduction in ("none", "mean", "sum")

@@ -5,13 +5,13 @@ from libc.string cimport memcpy, memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
-from cygrad.core.graph.operator cimport ADDING, BackwardCall, Call, Operator, Stage, add_stage, adds, saved
+from cygrad.core.graph.operator cimport ADDING, BackwardCall, Call, Operator, Stage, add_stage, adds, factor, saved
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply3, apply_list
 from cygrad.kernels.losses cimport entropy as kernels
 from cygrad.kernels.array cimport Array, Layout, is_real, itemsize
-from cygrad.kernels.linalg.blas cimport check_sizes, gemm
+from cygrad.kernels.linalg.blas cimport check_sizes, gemm, scaled_gemm
 from cygrad.kernels.by_dtype cimport number, put_number
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.losses.entropy cimport Entropy
@@ -33,6 +33,11 @@ from cygrad.ops.reductions.softmax import softmax
 cdef enum:
     LABELS, X, W, BIAS      # the inputs
 
+cdef enum:                  # the default chunk: 1 / PARTS of the rows, so the workspace is 1 / PARTS of the logits,
+    PARTS = 16
+    MOST_ROWS = 256         # but no more rows, since larger products are not faster,
+    LEAST_BYTES = 64 << 10  # and at least the rows whose logits take this: products of few rows are slower
+
 cdef struct Chunks:         # the operands of the products; the rows of x are processed `step` at a time
     int dtype
     Py_ssize_t rows, step, classes, width
@@ -45,11 +50,11 @@ cdef struct Chunks:         # the operands of the products; the rows of x are pr
 
 cdef Chunks chunks_of(const Array* x, const Array* w, const Array* bias, Py_ssize_t step,
                       char** workspace) noexcept nogil:
-    """The operands, with memory in the workspace, whose pointer is advanced."""
+    """The operands, with memory in the workspace, whose pointer is advanced. `step`: the argument `chunk`, or 0."""
     cdef Chunks k
     k.dtype, k.x, k.classes, k.width = x.dtype, x, w.layout.shape[0], w.layout.shape[1]
     k.rows = rows_of(x.layout)
-    k.step = min(step, k.rows)
+    k.step = step_of(x, w, step)
     k.w, k.bias = dense(w, workspace), NULL
     if bias != NULL: k.bias = dense(bias, workspace)
     k.packed = workspace[0]
@@ -61,7 +66,7 @@ cdef Chunks chunks_of(const Array* x, const Array* w, const Array* bias, Py_ssiz
 
 cdef size_t chunk_bytes(const Array* x, const Array* w, const Array* bias, Py_ssize_t step) noexcept nogil:
     """Bytes of workspace that chunks_of() needs."""
-    cdef Py_ssize_t n = min(step, rows_of(x.layout))
+    cdef Py_ssize_t n = step_of(x, w, step)
     cdef size_t nbytes = capacity(w) + padded(n * w.layout.shape[0] * itemsize(x.dtype))
     if not x.layout.dense: nbytes += padded(n * w.layout.shape[1] * itemsize(x.dtype))
     return nbytes if bias == NULL else nbytes + capacity(bias)
@@ -71,6 +76,15 @@ cdef Py_ssize_t rows_of(const Layout* x) noexcept nogil:
     cdef Py_ssize_t n = 1
     for d in range(x.ndim - 1): n *= x.shape[d]
     return n
+
+
+cdef Py_ssize_t step_of(const Array* x, const Array* w, Py_ssize_t step) noexcept nogil:
+    """The number of rows in a chunk."""
+    cdef Py_ssize_t rows = rows_of(x.layout), least
+    if step == 0:
+        least = LEAST_BYTES // max(w.layout.shape[0] * itemsize(x.dtype), 1)
+        step = max(min(rows // PARTS, MOST_ROWS), least, 1)
+    return min(step, rows)
 
 
 cdef const char* logits_of(const Chunks* k, Py_ssize_t row, Py_ssize_t n) except NULL nogil:
@@ -112,7 +126,7 @@ cdef class LinearCrossEntropy(Operator):
         c.y[0].dtype = c.y[1].dtype = c.x[X].dtype
         c.y[0].layout = lay.dense_like(labels) if a.kind == NONE else lay.incref(lay.SCALAR)
         c.y[1].layout = lay.dense(1, &labels.size)
-        check_sizes(min(a.chunk, labels.size), c.x[W].layout.shape[0], c.x[W].layout.shape[1])
+        check_sizes(step_of(&c.x[X], &c.x[W], a.chunk), c.x[W].layout.shape[0], c.x[W].layout.shape[1])
         c.workspace_bytes = 0 if a.kind == NONE else padded(labels.size * itemsize(c.x[X].dtype))
         c.workspace_bytes += chunk_bytes(&c.x[X], &c.x[W], &c.x[BIAS] if c.n_in == 4 else NULL, a.chunk)
         c.work = work_of(&c.x[X], &c.x[W])
@@ -140,13 +154,13 @@ cdef class LinearCrossEntropy(Operator):
         return reduce_rows(c, a.kind, c.x[LABELS].layout, values, total)
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
-        """One stage for all gradients. BLAS can add those of x and w directly to a variable's .grad. dx may overwrite
+        """One stage for all gradients. gemm() can add those of x and w directly to a variable's .grad. dx may overwrite
         x, because the rows of a chunk are read before they are written."""
         cdef Options a = (<LossOptions>b.attributes).options
         cdef Stage* s = add_stage(b, (1 << X) | (1 << W) | (1 << BIAS if b.n_in == 4 else 0))
         cdef Array x = saved(b, X), w = saved(b, W), bias
         if b.n_in == 4: bias = saved(b, BIAS)
-        s.writes = ADDING
+        s.writes, s.multiplies = ADDING, 1 << W
         if b.want[X] and x.layout.dense: s.donated_saved = 1 << X
         s.workspace_bytes = gradient_capacity(&b.g[0], a.kind)
         s.workspace_bytes += chunk_bytes(&x, &w, &bias if b.n_in == 4 else NULL, a.chunk)
@@ -182,8 +196,8 @@ cdef class LinearCrossEntropy(Operator):
             e.labels, e.logs = <const int64_t*>labels.data + row, saved(b, OWN | 1).data + row * size
             e.g = g + row * e.g_step * size
             kernels.cross_entropy_grad(&e)
-            if b.want[W]: gemm(k.dtype, True, False, k.classes, k.width, e.outer, k.logits, k.classes, xs, k.width,
-                               row > 0 or adds(b, W), b.dx[W].data, k.width)
+            if b.want[W]: scaled_gemm(k.dtype, True, False, k.classes, k.width, e.outer, factor(b, W), k.logits,
+                                      k.classes, xs, k.width, row > 0 or adds(b, W), b.dx[W].data, k.width)
             if sums != NULL: kernels.add_rows(k.dtype, e.outer, k.classes, k.logits, sums)
             if b.want[X]: gemm(k.dtype, False, False, e.outer, k.width, k.classes, k.logits, k.classes, k.w, k.width,
                                adds(b, X), b.dx[X].data + row * k.width * size, k.width)
@@ -222,14 +236,15 @@ OPERATORS = {o.name: o for o in (LINEAR_CROSS_ENTROPY,)}
 
 def linear_cross_entropy(x: Data, weight: Data, target: Data, bias: Data | None = None, *, ignore_index: int = -100,
                          reduction: Literal["mean", "sum", "none"] = "mean", label_smoothing: float = 0.0,
-                         chunk: int = 256) -> Tensor:
+                         chunk: int | None = None) -> Tensor:
     """cross_entropy(linear(x, weight, bias), target), of `x` (..., n), `weight` (classes, n), `target` (...) with
     integers from 0 to classes - 1, and `bias` (classes,).
 
     The logits (..., classes) are computed for `chunk` rows at a time, in forward and again in backward, and are never
-    whole. Both passes need a workspace of chunk * classes elements. Kept for backward, besides x, weight, bias and
-    target, is one number for each row. A gradient with create_graph=True builds the logits whole. The other arguments
-    and errors are those of cross_entropy."""
+    whole. Both passes need a workspace of chunk * classes elements. The default is a sixteenth of the rows, but at most
+    256, and at least as many as have logits of 64 KiB. Kept for backward, besides x, weight, bias and target, is one
+    number for each row. A gradient with create_graph=True builds the logits whole. The other arguments and errors are
+    those of cross_entropy."""
     cdef Tensor s = read_input("linear_cross_entropy", x), w = ensure_tensor(weight), b, l
     if not is_real(w.dtype) or w.layout.ndim != 2 or w.layout.shape[1] != s.layout.shape[s.layout.ndim - 1]:
         raise ValueError(f"linear_cross_entropy: x is {s.shape} and weight is {described(w)}; wanted x (..., n) and "
@@ -237,9 +252,9 @@ def linear_cross_entropy(x: Data, weight: Data, target: Data, bias: Data | None 
     check_classes("linear_cross_entropy", "weight", w, w.layout.shape[0])
     l = read_labels_of("linear_cross_entropy", s, target, s.layout.ndim - 1,
                        "integers of the shape of x without its last axis")
-    if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
+    if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
         raise ValueError(f"linear_cross_entropy: chunk must be an integer of at least 1, got {described(chunk)}")
-    chunk = min(chunk, 0x7fffffffffffffff)
+    chunk = 0 if chunk is None else min(chunk, 0x7fffffffffffffff)
     if bias is None:
         return apply3(LINEAR_CROSS_ENTROPY, l, s, w, classes_of("linear_cross_entropy", reduction, ignore_index,
                                                                 label_smoothing, 0, chunk))

@@ -68,6 +68,47 @@ def test_the_logits_are_never_whole():
             np.testing.assert_allclose(a.numpy(), c, atol=3e-7)
 
 
+@pytest.mark.parametrize("n, classes, dtype, rows", [
+    (4096, 64, "float32", 256),                     # 64 KiB, and a sixteenth
+    (4096, 2000, "float32", 256), (8192, 2000, "float32", 256),
+    (1024, 2000, "float32", 64), (1024, 2000, "float64", 64),
+    (100, 2000, "float32", 8), (100, 2000, "float64", 6), (16, 20_000, "float32", 1), (50, 3, "float64", 50),
+])
+def test_the_default_chunk_follows_from_shapes_and_dtype(n, classes, dtype, rows):
+    """The workspace is a sixteenth of the logits, or 64 KiB, and the bits are those of the same chunk by hand."""
+    r = np.random.default_rng(0)
+    x, w = (cg.tensor(r.normal(size=s), dtype).attach_grad() for s in ((n, 4), (classes, 4)))
+    labels = cg.tensor(r.integers(0, classes, n))
+
+    def step(**chunk):
+        with cg.record(): y = cg.linear_cross_entropy(x, w, labels, **chunk)
+        y.backward()
+        return y.numpy().tobytes(), x.grad.numpy().tobytes(), w.grad.numpy().tobytes()
+
+    with cg.memory.events() as log: found = step()
+    most = max(nbytes for kind, _, nbytes, category in log if kind == "allocate" and category == "workspace")
+    logits = rows * classes * w.dtype.itemsize
+    assert logits <= most <= logits + 8 * n + 1024 and logits <= max(n * classes * w.dtype.itemsize // 16, 64 << 10)
+    assert found == step(chunk=rows)
+    with cg.memory.limit("1GiB"), cg.memory.budget("1GiB"): assert found == step()
+
+
+def test_a_net_has_the_default_chunk_of_the_shapes_it_runs_on():
+    net = cg.graph.Net()
+    net.linear_cross_entropy(["labels", "x", "w"], "y")
+    net.add_gradient_operators(["y"])
+    r = np.random.default_rng(0)
+    for n in (2048, 200):
+        x, w, labels = r.normal(size=(n, 4)), r.normal(size=(2000, 4)), r.integers(0, 2000, n)
+        workspace = cg.graph.Workspace()
+        for name, a in (("x", x), ("w", w), ("labels", labels)): workspace.feed(name, a)
+        workspace.run(net)
+        x, w = (cg.tensor(a).attach_grad() for a in (x, w))
+        wanted = gradients(lambda: cg.linear_cross_entropy(x, w, labels, chunk=n // 16), [x, w])
+        for name, g in zip("xw", wanted, strict=True):
+            assert workspace.fetch(f"{name}_grad").numpy().tobytes() == g.numpy().tobytes()
+
+
 def gradients(f, xs):
     with cg.record():
         y = f()
