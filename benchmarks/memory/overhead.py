@@ -102,7 +102,15 @@ def mlp(sizes, batch):
     return trained(parameters, loss)
 
 
+def modules(width, layers, batch):
+    """The same as layers of cygrad.nn, whose calls a profile names."""
+    net = cg.nn.Sequential(*[m for _ in range(layers) for m in (cg.nn.Linear(width, width), cg.nn.ReLU())])
+    x = data(np.random.default_rng(0), batch, width)
+    return trained(dict(net.named_parameters()), lambda: cg.mean(cg.square(net(x))))
+
+
 STEPS = {
+    "Sequential of 12 layers, 32, batch 16": lambda: modules(32, 6, 16),
     "MLP 64-256-256-10, batch 128": lambda: mlp((64, 256, 256, 10), 128),
     "MLP 784-512-512-10, batch 256": lambda: mlp((784, 512, 512, 10), 256),
     "transformer layer, d 48, 2 x 128": lambda: transformer(2, 128, 48),

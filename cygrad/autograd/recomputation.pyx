@@ -6,6 +6,7 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.thread_state cimport RECIPES, Flags, flags
 
 from cygrad.core.errors import described
+from cygrad.ops import ROWS
 
 CHECKS = ("metadata", "hash")
 
@@ -29,9 +30,9 @@ def checkpoint(f, *args, determinism_check="metadata", keep=None, **kwargs):
     around the call do not see what f saves.
 
     keep: the name of an operator of the table, or several: their results are kept, since they are dear, such as those
-    of "linear" and "attention", and the others computed again. determinism_check: "metadata": shapes and dtypes are
-    the same by construction; "hash": each value that is computed again is compared with the checksum of the first one
-    (which reads it once more each time), and RuntimeError names the operator if they differ.
+    of "linear" and "scaled_dot_product_attention", and the others computed again. determinism_check: "metadata": shapes
+    and dtypes are the same by construction; "hash": each value that is computed again is compared with the checksum of
+    the first one (which reads it once more each time), and RuntimeError names the operator if they differ.
 
     Raises TypeError or ValueError for what cannot be called, another check and unknown operators, before f runs."""
     cdef Flags* t = flags()
@@ -62,8 +63,10 @@ cdef frozenset kept_names(keep):
     names = [keep] if isinstance(keep, str) else keep
     if not isinstance(names, (list, tuple, set, frozenset)) or not all([isinstance(name, str) for name in names]):
         raise TypeError(f"checkpoint: keep must be the name of an operator or a list of names, got {described(keep)}")
+    found = set()
     for name in names:
-        if name not in late_bound.operators:
+        if name not in ROWS and name not in late_bound.operators:
             raise ValueError(f"checkpoint: keep names {described(name)}, which is no operator; the operators are the "
-                             f"rows of cygrad.ops.ROWS, such as \"linear\", \"matmul\" and \"attention\"")
-    return frozenset(names)
+                             f"rows of cygrad.ops.ROWS, such as \"linear\", \"matmul\" and \"conv2d\"")
+        found.add(ROWS[name].operator.name if name in ROWS else name)
+    return frozenset(found)

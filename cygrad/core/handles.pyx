@@ -9,7 +9,6 @@ cimport cython
 import errno
 import io
 import os
-import secrets
 import stat
 
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -130,7 +129,7 @@ cdef class Replacing:
         if self.name is None or self.path is not None:
             raise RuntimeError("this scope is already open, or was not made for a file; make another one")
         target = os.path.realpath(self.name)
-        temporary = os.path.join(os.path.dirname(target), f".cygrad-{secrets.token_hex(8)}.tmp")
+        temporary = os.path.join(os.path.dirname(target), f".cygrad-{os.urandom(8).hex()}.tmp")
         try:
             mode = os.stat(target).st_mode
             if not stat.S_ISREG(mode):

@@ -1,14 +1,22 @@
 """memory.profile.advice: changes to a program that would lower a peak. Each rule examines what was live at the peak. If
 it applies, it yields the change and the number of bytes by which this peak would be lower."""
 
+import math
+import re
 import textwrap
 from typing import NamedTuple
 
 from cygrad.core.sizes import words
+from cygrad.core.store.buffer import CATEGORY_NAMES
 from cygrad.memory.log import PHASES
+from cygrad.memory.reports import WIDEST
 from cygrad.memory.rows import BEFORE, pieces
+from cygrad.memory.sites import operation as operation_of
 
-WIDEST = 120                # columns of printed advice
+CHUNKS = 16                 # into which the advised linear_cross_entropy divides the rows
+REPEATED = re.compile(r"\.\d+(?=\.|$)")            # the number of a layer: ".3" in "GPT.blocks.3.attention"
+GRADIENTS = CATEGORY_NAMES.index("gradients")
+MOST_POINTS = 1 << 16       # the moments at which a peak without some buffers is looked for
 LEAST = 100                 # advice that saves less than 1/LEAST of the peak is omitted
 FUSED = ("relu", "tanh", "sigmoid")                 # activations that linear can compute itself
 LOGARITHMS = {"softmax": "log_softmax, or cross_entropy on the logits,", "sigmoid": "bce_with_logits on the logits"}
@@ -60,10 +68,13 @@ def rows_at_a_time(log, found, phase, begun):
 def old_gradients(log, found, phase, begun):
     """Gradients of the previous step, which the next backward overwrites or adds to."""
     old = total(p for p in found if p.category == "gradients" and p.operation == BEFORE)
-    if phase not in ("forward", "backward"): return
-    yield Advice(old, f"call the solver's zero_grad() before the forward pass, or set x.grad = None for each parameter "
-                 f"x: {words(old)} of gradients of the previous step are live at the peak, and zeros take no memory; "
-                 f"if the peak is late in backward, part of it is allocated again")
+    if phase not in ("forward", "backward") or not old: return
+    later = [sum(log.state(last)[0]) + sum(entry[1] for entry in log.state(last)[1])
+             for phase, _, _, last, _ in log.phases() if PHASES[phase] == "backward" and last > log.dropped]
+    yield Advice(min(old, log.peak - max(later, default=0)),
+                 f"call the solver's zero_grad() before the forward pass, or set x.grad = None for each parameter x: "
+                 f"{words(old)} of gradients of the previous step are live at the peak, and zeros take no memory until "
+                 f"backward writes them")
 
 
 def named(log, found, phase, begun):
@@ -108,6 +119,134 @@ def logarithms(log, found, phase, begun):
                          f"save the {words(total(read))} of {operation}, and does not overflow")
 
 
+def whole_logits(log, found, phase, begun):
+    """The logits of a linear that cross_entropy reads, or their gradient, which overwrites them."""
+    read = before_cross_entropy(log)
+    whole = [p for p in found if p.time in read and p.operation == "linear"]
+    if not whole: return
+    *sizes, classes = whole[0].shape[0]
+    rows = math.prod(sizes)
+    chunk = -(-rows // CHUNKS)
+    yield Advice(total(whole) - whole[0].bytes * chunk // max(rows, 1),
+                 f"write linear_cross_entropy(x, w, labels, chunk={chunk}) instead of linear and cross_entropy at "
+                 f"{whole[0].line}: the logits of {rows:,} rows and {classes:,} classes take {words(total(whole))}; it "
+                 f"has those of {chunk:,} rows at a time, and computes them again in backward")
+
+
+def before_cross_entropy(log):
+    """When each result of linear was allocated that was the last one before an allocation by cross_entropy."""
+    if not any(operation_of(site) == "cross_entropy" for site in log.sites): return set()
+    read, last = set(), None
+    for begun, site in sorted((begun, site) for _, _, site, _, begun, _ in log.lives()):
+        made = log.name(site)[0]
+        if made == "cross_entropy": read.add(last)
+        else: last = begun if made == "linear" else None
+    return read
+
+
+def kept_blocks(log, found, phase, begun):
+    """What repeated layers save between their input and their output."""
+    if phase not in ("forward", "backward"): return
+    groups = {}                                     # "GPT.blocks" -> {"GPT.blocks.3": [piece]}
+    for p in found:
+        if p.category != "saved" or p.operation.endswith("(backward)"): continue
+        for number in REPEATED.finditer(p.layer):
+            groups.setdefault(p.layer[:number.start()], {}).setdefault(p.layer[:number.end()], []).append(p)
+    best = max(((inner_bytes(blocks), name, blocks) for name, blocks in groups.items()), default=None,
+               key=lambda group: group[0])
+    if best is None: return
+    less, name, blocks = best
+    if not log.dropped: less = log.peak - peak_without(log, between_passes(log, name), *step_of_peak(log))
+    kept = total(p for pieces in blocks.values() for p in pieces)
+    yield Advice(less, f"call checkpoint_() on each of the {len(blocks)} layers of {name}, or write cygrad.checkpoint("
+                 f"layer, x): they save {words(kept)} for backward, of which only their inputs would stay until "
+                 f"backward computes one layer at a time again; the bits are the same, and a step takes up to a third "
+                 f"more time")
+
+
+def inner_bytes(blocks):
+    """What checkpoints of blocks save: all but the last piece of each, which is the input of the next one, and the
+    largest block, which backward computes again."""
+    inner = [total(pieces) - max(pieces, key=lambda p: p.time).bytes for pieces in blocks.values()]
+    return sum(inner) - max(inner)
+
+
+def between_passes(log, name):
+    """[(bytes, ticks from, to)] of what the numbered layers of `name` keep from the end of their forward to the start
+    of their backward, except for the result of each, in the step of the peak."""
+    start, end = step_of_peak(log)
+    turn = min((begun for phase, _, begun, _, _ in log.phases() if PHASES[phase] == "backward" and start < begun < end),
+               default=end)
+    made = {}                                       # number of a layer -> [(ticks, whether in backward, bytes, to)]
+    for _, nbytes, site, _, begun, ended in log.lives():
+        number = re.match(re.escape(name) + r"\.(\d+)(?=\.|$)", log.layer(site))
+        if number is None or not start <= begun < end: continue
+        entry = begun, operation_of(log.sites[site]).endswith("(backward)"), nbytes, ended
+        made.setdefault(number[1], []).append(entry)
+    gone = []
+    for entries in made.values():
+        kept = sorted((begun, nbytes, end if ended is None else ended) for begun, backward, nbytes, ended in entries
+                      if not backward and (ended is None or ended >= turn))
+        back = min([begun for begun, backward, _, _ in entries if backward] + [ended for _, _, ended in kept],
+                   default=end)
+        last = max((begun for begun, backward, _, _ in entries if not backward), default=end)
+        gone += [(nbytes, last, back) for _, nbytes, _ in kept[:-1]]
+    return gone
+
+
+def step_of_peak(log):
+    """(ticks from, to) of the step of the peak, from the start of its forward to that of the next step."""
+    start, before = 0, ""
+    for phase, first, begun, _, _ in log.phases():
+        if PHASES[phase] == "forward" != before:
+            if first >= log.peak_at: return start, begun
+            start = begun
+        before = PHASES[phase]
+    return start, log.duration()
+
+
+def stored_gradients(log, found, phase, begun):
+    """Gradients that are complete and wait for the solver's update."""
+    _, _, backwards, updates = log.passes()
+    if log.dropped or not updates or backwards > updates: return        # (no solver, or gradients are added up)
+    _, start, ticks, _, _ = log.phases()[0]
+    old, kept = log.before[GRADIENTS], log.state(start)[0][GRADIENTS]   # (zero_grad() may free them first)
+    stored = [(old - kept, -1, ticks), (kept, -1, None), *staying(log)]
+    waiting = kept + sum(nbytes for nbytes, _, _ in stored[2:])
+    yield Advice(log.peak - peak_without(log, stored),
+                 f"call the solver's fuse_into_backward(): {words(waiting)} of gradients wait for update(); "
+                 f"fused, each parameter is updated within backward as soon as its gradient is complete, and the "
+                 f"gradient is freed (not with clipping or loss scaling, which need all of them at once)")
+
+
+def staying(log):
+    """[(bytes, ticks from, to)] of the gradients that outlive the backward pass that allocated them. They are not
+    needed once the next one is made, if each is used at once."""
+    ends = [0]                                      # of passes; updates within a pass do not end it
+    for phase, _, _, _, ended in log.phases():
+        if PHASES[phase] == "backward": ends[-1] = ended
+        elif PHASES[phase] == "forward" and ends[-1]: ends.append(0)
+    stored = sorted((begun, nbytes, ended) for _, nbytes, _, category, begun, ended in log.lives()
+                    if category == GRADIENTS
+                    and (ended is None or any(begun <= end < ended for end in ends)))
+    following = [begun for begun, _, _ in stored[1:]] + [log.duration()]
+    return [(nbytes, after, ended) for (_, nbytes, ended), after in zip(stored, following, strict=False)]
+
+
+def peak_without(log, gone, start=0, end=math.inf):
+    """The peak between two times if buffers, (bytes, ticks from, to), were not there."""
+    changes = [(begun, -nbytes) for nbytes, begun, _ in gone]
+    changes += [(ended, nbytes) for nbytes, _, ended in gone if ended is not None]
+    changes.sort()
+    less = k = peak = 0
+    for _, ticks, totals in log.course(MOST_POINTS):
+        while k < len(changes) and changes[k][0] <= ticks:
+            less += changes[k][1]
+            k += 1
+        if start <= ticks < end: peak = max(peak, sum(totals) + less)
+    return peak
+
+
 def states(log, found, phase, begun):
     """The states that a solver stores for each parameter."""
     kept = total(p for p in found if p.category == "optimizer")
@@ -115,4 +254,5 @@ def states(log, found, phase, begun):
                  f"states, and Sgd stores none")
 
 
-RULES = (rows_at_a_time, old_gradients, named, in_double, fused, logarithms, states)
+RULES = (rows_at_a_time, old_gradients, named, in_double, fused, logarithms, whole_logits, kept_blocks,
+         stored_gradients, states)

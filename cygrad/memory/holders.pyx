@@ -2,7 +2,8 @@
 
 A buffer counts its holders and their roles, so these numbers are exact. The names of the holders are found by a search:
 the nodes that save the buffer are in the rings of the tapes, and the variables whose gradient it is are inputs of those
-nodes. There is no list of all tensors, so for other tensors only the number is known."""
+nodes. There is no list of all tensors, so for other tensors only the number is known here (naming.py finds those that a
+name leads to)."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t

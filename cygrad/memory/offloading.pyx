@@ -22,12 +22,11 @@ from cygrad.core.graph.tensor cimport Node, Tensor, slots_of
 from cygrad.core.graph.trace cimport on_buffer, refuse_trace, traces
 from cygrad.core.store.buffer cimport EXTERNAL, OTHER, VIRTUAL, ZEROS, Buffer, allocate, drop, hold, release_saved, save
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.memory.spill cimport CHANGED, IDLE, SHORT, Job, Spill
+from cygrad.memory.spill cimport IDLE, Job, Spill, raise_foreign, raise_unreadable
 
 from cygrad.core.paths import folder_path
 from cygrad.core.sizes import read_size
 from cygrad.core.store.buffer import is_bounded
-from cygrad.memory.spill import WHO
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
@@ -83,8 +82,18 @@ cdef class Offloaded(Packed):
         if self.is_ahead: self.store.ahead -= self.job.nbytes
         self.held, self.is_ahead = NULL, False
         if b == NULL: return
-        if self.store.known.get(<size_t>b) == <size_t><void*>self: del self.store.known[<size_t>b]
+        try:
+            if self.store.known.get(<size_t>b) == <size_t><void*>self: del self.store.known[<size_t>b]
+        except MemoryError: self.search_and_forget()
         release_saved(b)
+
+    cdef void search_and_forget(self) noexcept:
+        """Be known no more, without memory for a key."""
+        cdef dict known = self.store.known
+        for key, found in known.items():
+            if <size_t>found != <size_t><void*>self: continue
+            del known[key]
+            return
 
     cdef bint is_only_holder(self) noexcept:
         """Whether the slots alone keep the memory. (Slots that need the signs alone shrink it.)"""
@@ -119,15 +128,20 @@ cdef class Offloaded(Packed):
         self.store.spill.post(&self.job)
         return 0
 
-    cdef int fetch(self, Node node) except -1:
+    cdef int raise_error(self) except -1:
+        cdef int error = self.error
+        self.error = 0
+        return raise_unreadable(self.store.spill, self.job.nbytes, error)
+
+    cdef int fetch(self) except -1:
         """Have it in memory."""
         cdef Offloading s = self.store
         self.error = 0
         if self.on_disk and self.job.state == IDLE and self.held != NULL and self.held.version != self.version:
             self.let_go()                           # (what was read was written since)
         while self.held == NULL or self.job.reads and self.job.state != IDLE:
-            if not s.spill.is_usable(): raise_foreign(node, s.spill.pid)
-            if self.error: raise_unreadable(node, self)
+            if not s.spill.is_usable(): raise_foreign(s.spill)
+            if self.error: self.raise_error()
             if self.held == NULL:
                 try: self.request()
                 except MemoryError:
@@ -152,7 +166,7 @@ cdef class Offloaded(Packed):
             store.dequeued(self)                    # (it need not be written any more)
             store.give(self)
             store.waits(self)
-        self.fetch(node)
+        self.fetch()
         if self.is_ahead: self.is_ahead, store.ahead = False, store.ahead - self.job.nbytes
         b = self.held
         hold(b)                                     # (the garbage collector may run, and with it settle())
@@ -162,21 +176,6 @@ cdef class Offloaded(Packed):
         self.left -= 1
         if self.left <= 0 and self.on_disk and self.job.state == IDLE: self.let_go()
         return t
-
-
-cdef int raise_foreign(Node node, int pid) except -1:
-    raise RuntimeError(f"{node.name()}: a value that backward needs is in the file of memory.offload() in process "
-                       f"{pid}, and this is a fork of it; run backward there, or record in this process")
-
-
-cdef int raise_unreadable(Node node, Offloaded p) except -1:
-    cdef int error = p.error
-    what = ("has changed since it was written" if error == CHANGED else "is shorter than what was written"
-            if error == SHORT else f"cannot be read ({os.strerror(error)})")
-    p.error = 0
-    raise RuntimeError(f"{node.name()}: the file of memory.offload() in {p.store.spill.folder!r} {what}, and with it "
-                       f"{p.job.nbytes:,} bytes that backward needs; run the step again, in another folder if it "
-                       f"happens again")
 
 
 # ---- what a thread saves ---------------------------------------------------------------------------------------------
@@ -202,7 +201,7 @@ cdef class Offloading(Packing):
 
     def __cinit__(self, str folder, size_t smallest):
         self.known, self.smallest, self.scope = {}, smallest, "memory.offload()"
-        self.spill = Spill(folder)
+        self.spill = Spill(folder, "memory.offload")
         self.is_open = True
 
     def __dealloc__(self):
@@ -376,7 +375,7 @@ cdef int raise_full(Offloading s, int error) except -1:
     while o != NULL:
         if (<Offloaded>o).on_disk: total += (<Offloaded>o).job.nbytes
         o = (<Offloaded>o).older
-    raise OSError(error, f"{WHO}: {s.wanted:,} bytes could not be written in {s.spill.folder!r} "
+    raise OSError(error, f"{s.spill.who}: {s.wanted:,} bytes could not be written in {s.spill.folder!r} "
                          f"({os.strerror(error)}), beside {total:,} bytes that its file has; nothing is lost: what is "
                          f"not in the file stays in memory, and backward works; this scope writes no more; make room, "
                          f"or pass another folder")

@@ -39,7 +39,8 @@ class profile(Logged):
 
     `.peak_bytes` is the maximum of the live bytes. `.at_peak()` lists what they were used for, to the byte, and why
     they were live; `.table(by=...)` is the same as text, `.flame(path)` as a picture of the Python stacks. `.advice()`
-    lists changes that would lower the peak, and `.compare(other)` the differences between two profiles. `.plot(path)`
+    lists changes that would lower the peak, `.growth()` what each step leaves to the next, and `.compare(other)` the
+    differences between two profiles. `.plot(path)`
     draws the live bytes; `.save(path)` writes a page for the browser (.html) or a trace for Perfetto (.json). All of
     them also work while the scope is open. A file is replaced atomically, as by cygrad.save. Scopes nest. Outside of
     them profiling costs nothing."""
@@ -97,10 +98,21 @@ class profile(Logged):
     def advice(self):
         """Changes that would lower the peak, as a list of Advice (bytes, text), the largest saving first; advice that
         changes the training comes last. The bytes are the saving at this peak; another moment may become the new peak.
-        The list is empty if no rule applies."""
+        For zero_grad(), checkpoint_() and fuse_into_backward() other moments are considered. In tests, following the
+        advice on linear_cross_entropy lowers the peak by the bytes within 1 %, on checkpoint_() and
+        fuse_into_backward() within 15 %, and on zero_grad() within 25 %. The list is empty if no rule applies."""
         from cygrad.memory.advising import advice
 
         return advice(self._read())
+
+    def growth(self):
+        """What each step leaves to the next ones, as a list of Growth (bytes of a step, operation, line, why, buffers,
+        total), the most bytes first. A step begins with the first recorded operation after a backward pass or an
+        update. It takes a profile of four steps or more. What only a first step leaves is not listed, and neither is
+        what keeps a constant number of values. memory.why names what holds such a tensor."""
+        from cygrad.memory.growing import growth
+
+        return growth(self._read())
 
     def compare(self, other, by="operation"):
         """Compare this peak with the peak of `other`, an earlier profile or the path of a .json that save() wrote.
@@ -135,8 +147,8 @@ class profile(Logged):
 
     def save(self, path):
         """Write the report to `path`: a page for the browser (.html: the live bytes over time, the peak with its flame
-        graph, advice, allocations by place), or a trace for ui.perfetto.dev and chrome://tracing (.json), which
-        compare() also reads.
+        graphs by layer and by stack, advice, allocations by place), or a trace for ui.perfetto.dev and
+        chrome://tracing (.json), which compare() also reads.
 
         A profile has at most 2**20 events in memory. If there are more, the older half is folded into sums. The peak,
         its rows and all sums stay exact. Of the folded events, the page and the trace show only some hundred maxima,
@@ -151,7 +163,7 @@ class profile(Logged):
         log, note = self._read(), self._note()
         if suffix == ".html":
             text = reports().page(self._course(), self._phases(), self.peak_bytes, self.at_peak(), self.advice(),
-                                  rows().tree(log), self.allocations(), note)
+                                  self.growth(), rows().tree(log), rows().layer_tree(log), self.allocations(), note)
             with Replacing(path, "save") as file: file.write(text.encode())
             return
         header = {"cygrad_peak": rows().facts(log), "events": len(log), "folded": log.dropped, "note": note}

@@ -3,12 +3,11 @@
 from typing import NamedTuple
 
 from cygrad.core.store.buffer import CATEGORY_NAMES
-from cygrad.drawing.labels import BEFORE, shown_line
+from cygrad.drawing.labels import BEFORE, OUTSIDE, shown_line
 from cygrad.memory.log import PHASES
 from cygrad.memory.sites import BEYOND
 
 BY = ("operation", "category", "line", "layer", "shape", "why", "stack")    # the columns of compare()
-OUTSIDE = "(no layer)"    # the layer of everything else
 ALIVE = "(alive before the profile)"                # the same in compare(), which has a column "before"
 WITHOUT_A_REASON = {"parameters": "a variable", "gradients": "a gradient", "optimizer": "a solver's state",
                     "saved": "saved for backward", "workspace": "temporary workspace",
@@ -243,10 +242,25 @@ def tree(log):
         for name, line, cycle, times in shown.get(id(piece.stack), ()):
             way.append(way[-1].below(name, "", line))
             way[-1].cycle, way[-1].times = max(way[-1].cycle, cycle), max(way[-1].times, times)
-        way.append(way[-1].below(piece.operation, piece.category, ""))
-        for branch in way:
-            branch.bytes += piece.bytes
-            branch.buffers += piece.buffers
+        count(way, piece)
+    return root
+
+
+def count(way, piece):
+    """Count a piece, below its operation, in the branches that lead to it."""
+    for branch in [*way, way[-1].below(piece.operation, piece.category, "")]:
+        branch.bytes += piece.bytes
+        branch.buffers += piece.buffers
+
+
+def layer_tree(log):
+    """The peak as a Branch: layers of cygrad.nn below those that contain them, operations below their layer."""
+    root = Branch("all")
+    for piece in pieces(log):
+        way = [root]
+        for name in [] if piece.layer == BEFORE else [OUTSIDE] if piece.layer == OUTSIDE else piece.layer.split("."):
+            way.append(way[-1].below(name, "", ""))
+        count(way, piece)
     return root
 
 

@@ -96,6 +96,7 @@ cdef object known_layer = ""        # the path that was looked up last, and its 
 cdef uint32_t known_number = 0
 cdef Turn* turns = NULL
 cdef size_t n_turns = 0, most_turns = 0
+cdef size_t last_turn = 0   # that layer_of() found last
 
 sites, frames, shapes, layers = [], [], [], [""]
 
@@ -292,14 +293,25 @@ cdef void recorded(Node node) noexcept:
     n_turns += 1
 
 
+cdef inline bint is_turn_of(size_t turn, uint64_t seq) noexcept:
+    """Whether a turn has recorded the node with this number."""
+    return turn < n_turns and turns[turn].seq <= seq and (turn + 1 == n_turns or seq < turns[turn + 1].seq)
+
+
 cdef uint32_t layer_of(Node node) noexcept:
-    """The number of the layer that has recorded a node; 0 if there is none or it is forgotten."""
+    """The number of the layer that has recorded a node; 0 if there is none or it is forgotten. Backward goes from node
+    to node against the order of recording, so the turn is mostly that of the last answer, or the one before."""
+    global last_turn
     cdef size_t low = 0, high = n_turns, middle     # turns before `low` begin at or before the node
+    if last_turn and is_turn_of(last_turn - 1, node.seq): last_turn -= 1
+    if is_turn_of(last_turn, node.seq): return turns[last_turn].layer
     while low < high:
         middle = (low + high) // 2
         if turns[middle].seq <= node.seq: low = middle + 1
         else: high = middle
-    return turns[low - 1].layer if low else 0
+    if not low: return 0
+    last_turn = low - 1
+    return turns[last_turn].layer
 
 
 cdef uint32_t site_now(const Flags* f, int category) noexcept:

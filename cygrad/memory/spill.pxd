@@ -26,6 +26,7 @@ cdef struct Job:
     off_t offset            # in the file; -1: it has no part of the file
     uint64_t checksum       # a write computes it, and a read compares with it
     int error               # 0: it has succeeded
+    double seconds          # that it took
     bint reads
     bint cancelled
     JobState state
@@ -36,6 +37,7 @@ cdef struct Worker
 cdef class Spill:
     cdef Worker* worker     # NULL once it is closed
     cdef readonly str folder
+    cdef str who            # made it, for messages
     cdef readonly int pid   # of the process that made it
     cdef str name           # of the file, if it could not be unlinked while it is open; else None
     cdef list free          # [start, end] of the parts that nothing uses, in order
@@ -52,4 +54,9 @@ cdef class Spill:
     cdef bint retract(self, Job* j, bint running) noexcept
     cdef Job* next_done(self) noexcept
     cdef int wait(self, Job* j) except -1
+    cdef void hold_on(self, Job* j) noexcept
     cdef void close(self) noexcept
+
+
+cdef int raise_unreadable(Spill s, size_t nbytes, int error) except -1
+cdef int raise_foreign(Spill s) except -1

@@ -3,7 +3,6 @@
 import atexit
 import os
 import re
-import secrets
 from bisect import bisect_left
 
 cimport cython
@@ -13,12 +12,17 @@ from libc.errno cimport EAGAIN, EINTR, EIO, errno
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 from posix.fcntl cimport O_CLOEXEC, O_CREAT, O_EXCL, O_RDWR
-from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
+from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 from posix.unistd cimport close as close_descriptor
+
+from cygrad.core.clock cimport seconds
+from cygrad.core.graph.tensor cimport Node
+from cygrad.core.thread_state cimport Flags, flags
 
 cdef extern from "<unistd.h>" nogil:
     ssize_t pwrite(int fd, const void* data, size_t n, off_t offset)
     ssize_t pread(int fd, void* data, size_t n, off_t offset)
+    int usleep(unsigned int microseconds)
 
 cdef extern from "<signal.h>" nogil:
     ctypedef struct sigset_t:
@@ -65,8 +69,6 @@ cdef struct Worker:
     int fd
     bint ended
 
-WHO = "memory.offload"      # for messages
-
 cdef set spills = set()     # addresses of the Spills that have a Worker
 cdef set searched = set()   # folders in which no process has left files
 cdef set names = set()      # files that could not be unlinked while they are open
@@ -97,10 +99,12 @@ cdef void run(int fd, Job* j) noexcept nogil:
     cdef size_t done = 0, count
     cdef ssize_t n
     cdef int error
+    cdef double begun = seconds()
     j.error = 0
     if not j.reads: j.checksum = checksum_of(j.data, j.nbytes)
     while done < j.nbytes and not j.cancelled:
         count = min(j.nbytes - done, <size_t>PIECE)
+        if delay: usleep(delay)
         if fails(): n, error = -1 if failure else 0, failure
         else:
             if j.reads: n = pread(fd, j.data + done, count, j.offset + done)
@@ -112,6 +116,7 @@ cdef void run(int fd, Job* j) noexcept nogil:
             return
         done += n
     if j.reads and not j.cancelled and checksum_of(j.data, j.nbytes) != j.checksum: j.error = CHANGED
+    j.seconds = seconds() - begun
 
 
 cdef void* work(void* p) noexcept nogil:
@@ -179,16 +184,28 @@ cdef bint pause(Worker* w, const Job* j) noexcept nogil:
     return pending
 
 
-cdef double seconds() noexcept nogil:
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return now.tv_sec + 1e-9 * now.tv_nsec
+cdef str place():
+    """The node that backward runs now, for messages."""
+    cdef Flags* f = flags()
+    return f"{(<Node>f.node).name()}: " if f.node != NULL else ""
+
+
+cdef int raise_unreadable(Spill s, size_t nbytes, int error) except -1:
+    what = ("has changed since it was written" if error == CHANGED else "is shorter than what was written"
+            if error == SHORT else f"cannot be read ({os.strerror(error)})")
+    raise RuntimeError(f"{place()}the file of {s.who}() in {s.folder!r} {what}, and with it {nbytes:,} bytes that "
+                       f"backward needs; run the step again, in another folder if it happens again")
+
+
+cdef int raise_foreign(Spill s) except -1:
+    raise RuntimeError(f"{place()}a value that backward needs is in the file of {s.who}() in process {s.pid}, and this "
+                       f"is a fork of it; run backward there, or record in this process")
 
 
 # ---- the file --------------------------------------------------------------------------------------------------------
 
-cdef object raise_from(int error, str what):
-    raise OSError(error, f"{WHO}: {what} ({os.strerror(error)}); pass a folder on a disk that can be written")
+cdef object raise_from(int error, str who, str what):
+    raise OSError(error, f"{who}: {what} ({os.strerror(error)}); pass a folder on a disk that can be written")
 
 
 cdef int remove_left(str folder) except -1:
@@ -210,12 +227,12 @@ cdef int remove_left(str folder) except -1:
 
 @cython.no_gc
 cdef class Spill:
-    def __cinit__(self, str folder):
+    def __cinit__(self, str folder, str who):
         cdef Worker* w
         cdef int error
-        self.folder, self.pid, self.free = folder, os.getpid(), []
+        self.folder, self.who, self.pid, self.free = folder, who, os.getpid(), []
         w = <Worker*>calloc(1, sizeof(Worker))
-        if w == NULL: raise MemoryError("no memory for the thread of memory.offload()")
+        if w == NULL: raise MemoryError(f"no memory for the thread of {who}")
         w.fd = -1
         try:
             w.fd = self.open_file()
@@ -224,7 +241,7 @@ cdef class Spill:
             pthread_cond_init(&w.done, NULL)
             spills.add(<size_t><void*>self)
             error = start(w)
-            if error: raise_from(error, "the system cannot begin a thread that writes")
+            if error: raise_from(error, who, "the system cannot begin a thread that writes")
         except BaseException:
             spills.discard(<size_t><void*>self)
             if w.fd >= 0: close_descriptor(w.fd)
@@ -234,11 +251,11 @@ cdef class Spill:
 
     cdef int open_file(self) except -1:
         """Make the file. It has no name from then on, so nothing is left of it when the process ends."""
-        name = os.path.join(self.folder, f"cygrad-offload-{self.pid}-{secrets.token_hex(4)}")
+        name = os.path.join(self.folder, f"cygrad-offload-{self.pid}-{os.urandom(4).hex()}")
         try:
             remove_left(self.folder)
             fd = os.open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        except OSError as e: raise_from(e.errno, f"no file can be made in {self.folder!r}")
+        except OSError as e: raise_from(e.errno, self.who, f"no file can be made in {self.folder!r}")
         try: os.unlink(name)
         except OSError:                             # (a system on which open files keep their names)
             self.name = name
@@ -339,6 +356,13 @@ cdef class Spill:
             self.waited += seconds() - begun
         return 0
 
+    cdef void hold_on(self, Job* j) noexcept:
+        """Wait until a job is done, without letting go of the GIL: for those in the middle of an allocation."""
+        cdef double begun = seconds()
+        if not self.is_usable(): return
+        while pause(self.worker, j): pass
+        self.waited += seconds() - begun
+
     cdef void close(self) noexcept:
         """End the thread and close the file, if no other thread waits. Nothing may be queued."""
         cdef Worker* w = self.worker
@@ -391,6 +415,7 @@ if hasattr(os, "register_at_fork"): os.register_at_fork(after_in_child=after_for
 
 cdef long fail_at = 0, calls = 0
 cdef int failure = 0
+cdef unsigned int delay = 0
 cdef bint fail_persistent = False
 
 
@@ -408,3 +433,9 @@ def set_disk_failure(long n, int error=0, bint persistent=False):
     before = calls
     fail_at, failure, fail_persistent, calls = n, error, persistent, 0
     return before
+
+
+def set_disk_delay(unsigned int microseconds):
+    """For tests: let each call to the disk take so much longer."""
+    global delay
+    delay = microseconds

@@ -1,10 +1,13 @@
 """memory.profile.advice: following the advice lowers the peak."""
 
+import contextlib
 import re
 from functools import reduce
 from pathlib import Path
 
 import numpy as np
+import pytest
+from small_models import Decoder
 
 import cygrad as cg
 from cygrad.memory import advising
@@ -189,14 +192,105 @@ def test_advice_on_numbers_and_solvers():
     assert p.advice() == []
 
 
+def trained(classes=64, width=64, blocks=4, rows=8, chunk=None, checkpoint=False, fuse=False, zero=False):
+    """The profile of a step of a decoder, after one step."""
+    cg.random.seed(0)
+    net, solver = Decoder(classes, width, blocks), cg.optim.Adam()
+    solver.set_parameters(dict(net.named_parameters()))
+    if checkpoint:
+        for block in net.blocks: block.checkpoint_()
+    tokens, labels = cg.tensor(np.arange(rows * 32).reshape(rows, 32) % classes), cg.tensor(np.arange(rows * 32) % 7)
+
+    def step():
+        if zero: solver.zero_grad()
+        with cg.record(): loss = net(tokens, labels, chunk)
+        loss.backward()
+        solver.update()
+
+    with solver.fuse_into_backward() if fuse else contextlib.nullcontext(): return peak_of(step)
+
+
+def saved_by(text, given, **change):
+    """(the bytes of the advice that has a text, what the peak falls by if it is followed)"""
+    first, second = trained(**given), trained(**given, **change)
+    assert not [a for a in second.advice() if text in a.text], second.advice()
+    return advised(first, text).bytes, first.peak_bytes - second.peak_bytes
+
+
+@pytest.mark.parametrize("zero", [False, True], ids=["forward", "backward"])
+def test_logits_in_chunks(zero):
+    """The logits are live as a result at the first peak, and as their own gradient at the second."""
+    given = dict(classes=4096, rows=8 if not zero else 16, zero=zero)
+    said, fell = saved_by(f"linear_cross_entropy(x, w, labels, chunk={2 * given['rows']})", given,
+                          chunk=2 * given["rows"])
+    assert abs(said - fell) <= 0.01 * fell
+    p = trained(**given)
+    assert p._log.made_last() == ("linear (backward)" if zero else "cross_entropy")
+
+
+def test_logits_that_are_no_result_of_linear():
+    w, = weights((512, 64))
+
+    def scaled():
+        with cg.record(): return cg.cross_entropy(cg.linear(random(64, 64), w) * 0.5, cg.zeros(64, "int64"))
+
+    assert not [a for a in peak_of(scaled).advice() if "linear_cross_entropy" in a.text]
+
+
+@pytest.mark.parametrize("blocks", [3, 8])
+@pytest.mark.parametrize("zero", [False, True])
+def test_checkpointed_blocks(blocks, zero):
+    said, fell = saved_by("call checkpoint_() on each", dict(blocks=blocks, zero=zero), checkpoint=True)
+    assert abs(said - fell) <= 0.15 * fell
+    assert f"on each of the {blocks} layers of Decoder.blocks" in \
+        advised(trained(blocks=blocks, zero=zero), "checkpoint_()").text
+
+
+def test_a_single_layer_is_not_worth_a_checkpoint():
+    assert not [a for a in trained(blocks=1).advice() if "checkpoint_()" in a.text]
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_fused_updates(zero):
+    given = dict(width=256, blocks=3, rows=1, zero=zero)
+    said, fell = saved_by("fuse_into_backward()", given, fuse=True)
+    assert abs(said - fell) <= 0.15 * fell
+
+
+def test_gradients_that_are_added_up_are_not_fused():
+    w, = weights((256, 256))
+    w.attach_grad("add")
+    solver = cg.optim.Sgd()
+    solver.set_parameters([w])
+
+    def step():
+        for _ in range(2):
+            with cg.record(): loss = cg.linear(random(4, 256), w).sum()
+            loss.backward()
+        solver.update()
+
+    assert not [a for a in peak_of(step).advice() if "fuse_into_backward" in a.text]
+
+
+def test_zero_grad_before_forward():
+    """If the activations are larger than the gradients, all of these are saved; if not, as much as the peak falls to
+    the end of backward, where they are live again."""
+    small = dict(rows=32, blocks=2)
+    said, fell = saved_by("zero_grad() before the forward pass", small, zero=True)
+    assert abs(said - fell) <= 0.25 * fell
+    said, fell = saved_by("zero_grad() before the forward pass", dict(width=256, rows=4, blocks=2), zero=True)
+    assert abs(said - fell) <= 0.25 * fell
+
+
 def test_advice_names_what_is_there():
     """Every cygrad name in the texts exists."""
     text = Path(advising.__file__).read_text()
     names = set(re.findall(r"\b([a-z_]+(?:\.[A-Za-z_]+)?)\((?:\\?[\"x]|\))", text)) & {
         "attach_grad", "requires_grad_", "update", "linear", "log", "astype"} | {
-        "cross_entropy", "log_softmax", "bce_with_logits", "optim.Sgd"}
-    assert len(names) >= 9
+        "cross_entropy", "log_softmax", "bce_with_logits", "optim.Sgd", "linear_cross_entropy", "fuse_into_backward",
+        "checkpoint", "nn.Module.checkpoint_"}
+    assert len(names) >= 13
     for name in names:
         owners = [cg, cg.Tensor, cg.optim.Sgd]
         assert any(reduce(lambda o, part: getattr(o, part, None), name.split("."), owner) for owner in owners), name
-        assert name.partition("(")[0] in text
+        assert name.rpartition("Module.")[2] in text

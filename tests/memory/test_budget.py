@@ -9,6 +9,7 @@ import numpy as np
 import programs
 import pytest
 from small_models import MODELS
+from watching import Watcher
 
 import cygrad as cg
 from cygrad.core.store import buffer as core
@@ -20,19 +21,6 @@ def peak_of(f):
     cg.memory.reset_peak()
     f()
     return cg.memory.stats()["peak_bytes"]
-
-
-class Watcher:
-    """Sees the live bytes at every allocation and release."""
-
-    def __enter__(self):
-        self.most = 0
-        self.before = core.set_listener(self.see)
-        return self
-
-    def see(self, event): self.most = max(self.most, cg.memory.stats()["live_bytes"])
-
-    def __exit__(self, *_): core.set_listener(self.before)
 
 
 def chain(x, steps=40):
@@ -183,7 +171,7 @@ def test_the_child_of_a_fork_has_no_budgets_of_other_threads():
     go, done = threading.Event(), threading.Event()
 
     def hold():
-        with cg.memory.budget("1GB"):
+        with cg.memory.budget("100MB"):
             go.set()
             done.wait()
 
@@ -192,12 +180,39 @@ def test_the_child_of_a_fork_has_no_budgets_of_other_threads():
     go.wait()
     child = os.fork()
     if not child:
-        try: os._exit(0 if cg.ones((1 << 20, 300)).sum().item() else 1)      # (1.2 GB)
+        try: os._exit(0 if cg.ones((1 << 20, 30)).sum().item() else 1)       # (126 MB)
         except BaseException: os._exit(2)
     _, status = os.waitpid(child, 0)
     done.set()
     t.join()
     assert status == 0
+
+
+def test_signs_that_a_backward_pass_will_read_are_evicted():
+    """Bits are left of them, as when they are evicted in forward."""
+    x, seen = cg.ones(N).attach_grad(), []
+
+    def hook(g):
+        more = cg.ones(4 * N)
+        seen.append(cg.memory.stats()["live_bytes"])
+        del more
+
+    def step(budget):
+        with cg.memory.budget(budget) as b:
+            with cg.record():
+                y = cg.relu(x)
+                z = y * y
+                z.register_hook(hook)
+                w = z.sum()
+                del y, z
+            w.backward()
+        found, x.grad = x.grad.numpy().copy(), None
+        return b, found
+
+    free, wanted = step(10**9)
+    tight, found = step(seen[0] - 2 * N)            # (y has 4 * N bytes)
+    assert tight.recomputed.calls and (wanted == found).all()
+    assert seen[1] <= seen[0] - 2 * N and free.floor_bytes < seen[0]
 
 
 def test_budgets_nest_and_leave_nothing():
@@ -460,3 +475,13 @@ def test_random_programs():
         if cg.memory.stats()["live_bytes"]: gc.collect()
         assert cg.memory.stats()["live_bytes"] == 0, p
     assert done > 300 and recomputed > 100, (done, failed, recomputed)
+
+
+def test_each_handle_counts_its_own_calls():
+    """What another scope repeats later is not counted."""
+    x = cg.ones(N).attach_grad()
+    peak, counted = peak_of(lambda: chain(x)), []
+    for _ in range(2):
+        with cg.memory.budget(peak // 2) as b: chain(x)
+        counted.append((b, b.recomputed))
+    for b, before in counted: assert b.recomputed == before and before.calls > 0

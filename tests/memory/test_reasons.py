@@ -19,7 +19,8 @@ def reasons(t):
 def test_a_tensor_by_itself():
     x = cg.zeros((3, 4))
     assert reasons(x) == {"this tensor of shape (3, 4)": 1}
-    assert repr(cg.memory.why(x)) == "48 bytes of other; held by\n  1  this tensor of shape (3, 4)"
+    assert repr(cg.memory.why(x)) == "48 bytes of other; held by\n  1  this tensor of shape (3, 4)\n" \
+                                      "named\n  x in test_a_tensor_by_itself"
     w = cg.memory.why(x)
     assert (w.bytes, w.category, w.holders, w.made_by, w.line) == (48, "other", 1, "", "")
 
@@ -72,7 +73,8 @@ def test_views_leases_and_external_memory():
     assert reasons(x) == {"this tensor of shape (3, 4)": 1}
     e = cg.asarray(np.ones(5))
     assert repr(cg.memory.why(e)) == ("40 bytes of a numpy.ndarray, which cygrad does not count; held by\n"
-                                      "  1  this tensor of shape (5,)")
+                                      "  1  this tensor of shape (5,)\n"
+                                      "named\n  e in test_views_leases_and_external_memory")
 
 
 def test_gradients_variables_and_solver_states():

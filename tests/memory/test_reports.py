@@ -6,12 +6,15 @@ import tracemalloc
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import browser
 import matplotlib as mpl
+import numpy as np
 import pytest
 from tests.memory.test_profiling_causes import SVG, line, lstm, page_rows, random, training, transformer, weights
 
 import cygrad as cg
 from cygrad.memory import profiling
+from cygrad.drawing.page import outline
 from cygrad.drawing.scales import COLORS, PHASE_COLORS
 
 FILE = Path(__file__)
@@ -291,6 +294,108 @@ def test_cells_of_the_page_do_not_break(tmp_path):
     assert table.count("<summary>stacks: ") == sum(
         len({stack[-6:] for stack in r.stacks}) > 1 for r in p.at_peak()) > 0
     assert all(cells[3] for cells in page_rows(p, tmp_path / "t.html")[:-1])   # "-" where no shape is known
+
+
+def test_layers_on_the_page(tmp_path):
+    """Layers include those in them, as a graph and as a table; a program without layers has no such part."""
+    net = cg.nn.Sequential(cg.nn.Sequential(cg.nn.Linear(8, 16), cg.nn.Tanh()), cg.nn.Linear(16, 4))
+    with cg.memory.profile() as p:
+        with cg.record(): y = net(cg.ones((32, 8))) * 2.0
+    p.save(tmp_path / "p.html")
+    text = (tmp_path / "p.html").read_text()
+    table = re.search(r'<table id="layers">.*?</table>', text, re.S)[0]
+    rows = {name: tuple(int(n.replace(",", "")) for n in (whole, own)) for name, whole, own in re.findall(
+        r'<code>(.*?)</code></td><td class="n">(.*?)</td><td class="n">.*?</td><td class="n">(.*?)</td>', table)}
+    layers = {}
+    for row in p.at_peak():
+        for layer, n in row.layers.items(): layers[layer] = layers.get(layer, 0) + n
+    for name, (whole, own) in rows.items():
+        if name.startswith("Sequential"):
+            assert own == layers.get(name, 0)
+            assert whole == sum(n for layer, n in layers.items() if f"{layer}.".startswith(f"{name}."))
+    assert rows["Sequential.0"][0] >= 32 * 16 * 4 and "(no layer)" in rows
+    assert sum(whole for name, (whole, _) in rows.items() if "." not in name) == p.peak_bytes
+    assert text.count("<title>Sequential: ") == 1
+    del y
+    transformer(8).save(tmp_path / "t.html")
+    assert "by layer" not in (tmp_path / "t.html").read_text()
+
+
+def test_a_long_run_of_a_large_program_is_a_page_below_a_megabyte(tmp_path):
+    """100,000 events with a thousand steps, 2,000 lines that allocate, and layers."""
+    lines = "\n".join(f"    held.append(cg.ones({n % 50 + 1}))" for n in range(2000))
+    space = {"cg": cg, "held": []}
+    exec(compile(f"def program():\n{lines}", str(tmp_path / "program.py"), "exec"), space)
+    net, solver = cg.nn.Sequential(*[cg.nn.Linear(4, 4) for _ in range(40)]), cg.optim.Sgd(0.0)
+    solver.set_parameters(dict(net.named_parameters()))
+    with cg.memory.profile() as p:
+        space["program"]()
+        for _ in range(1000):
+            with cg.record(): loss = net(cg.ones((2, 4))).sum()
+            loss.backward()
+            solver.update()
+    p.save(tmp_path / "p.html")
+    assert len(p._log) > 100_000 and (tmp_path / "p.html").stat().st_size < 1_000_000
+    text = (tmp_path / "p.html").read_text()
+    space.clear()                                   # (a cycle, which has the tensors)
+    assert f"and {len(p.allocations()) - 500:,} more" in text and f"and {len(p.at_peak()) - 500:,} more" in text
+
+
+def test_the_outline_of_an_area_is_that_of_its_corners():
+    """An outline with its moves in two directions has the corners of two step lines."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n = int(rng.integers(1, 12))
+        places = sorted(rng.integers(0, 8, n).tolist())
+        over, base = rng.integers(0, 4, n).tolist(), rng.integers(5, 8, n).tolist()
+        moves = re.findall(r"([MHV])([\d,]+)", outline([*map(str, places)], [*map(str, over)], [*map(str, base)]))
+        (_, start), *moves = moves
+        corners = [tuple(map(int, start.split(",")))]
+        for kind, value in moves:
+            x, y = corners[-1]
+            corners.append((int(value), y) if kind == "H" else (x, int(value)))
+        area = sum(a * d - c * b for (a, b), (c, d) in zip(corners, [*corners[1:], corners[0]], strict=True)) / 2
+        assert abs(area) == sum((b - o) * (after - at) for at, after, o, b in
+                                zip(places, places[1:], over, base, strict=False))
+
+
+@pytest.fixture
+def tab(tmp_path):
+    opened = browser.Browser(tmp_path / "user")
+    for domain in ("Page", "Runtime"): opened.call(f"{domain}.enable")
+    yield opened
+    opened.close()
+
+
+def test_zoom_and_filter_in_a_browser(tab, tmp_path):
+    training(2).save(tmp_path / "p.html")
+    tab.open((tmp_path / "p.html").as_uri())
+    wheel = """(delta, part) => {
+        const svg = document.querySelector("svg.course"), box = svg.getBoundingClientRect();
+        svg.dispatchEvent(new WheelEvent("wheel", { deltaY: delta, clientX: box.left + box.width * part }));
+        return [...views[0], svg.querySelector(".across").style.display] }"""
+    from_, to, labels = tab.run(f"({wheel})(-1, 1)")
+    assert (round(from_, 6), to, labels) == (0.2, 1, "none")
+    read = """() => { const svg = document.querySelector("svg.course"), box = svg.getBoundingClientRect();
+        svg.dispatchEvent(new MouseEvent("mousemove", { clientX: box.left + box.width * 90 / 1100 + 1 }));
+        return [+when.textContent.match(/event ([\\d,]+)/)[1].replace(",", ""), data.ends[0]] }"""
+    event, end = tab.run(f"({read})()")
+    assert 0.15 * end < event < 0.25 * end          # (the left edge is a fifth of the way)
+    for _ in range(3): found = tab.run(f"({wheel})(1, 0.5)")
+    assert found == [0, 1, ""]
+    for _ in range(60): found = tab.run(f"({wheel})(-1, 0.5)")
+    assert found[1] - found[0] > 0 and 0 <= found[0] < found[1] <= 1
+    tab.run("document.querySelector('svg.course').dispatchEvent(new MouseEvent('dblclick'))")
+    assert tab.run("views[0].join()") == "0,1"
+    shown = """text => {
+        const table = document.querySelector("#peak"), field = table.previousSibling;
+        field.value = text;
+        field.dispatchEvent(new Event("input"));
+        return [...table.tBodies[0].rows].filter(r => !r.hidden).map(r => r.cells[0].textContent) }"""
+    everything = tab.run(f"({shown})('')")
+    saved = tab.run(f"({shown})('GRADIENTS')")
+    assert 0 < len(saved) < len(everything) and set(saved) <= {"gradients"} | set(everything)
+    assert tab.run(f"({shown})('nothing has this')") == []
 
 
 # ---- two profiles ----------------------------------------------------------------------------------------------------

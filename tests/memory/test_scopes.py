@@ -152,6 +152,41 @@ def test_a_backward_that_fails_says_what_it_left(retain):
             y.backward()
 
 
+@pytest.mark.parametrize("inputs", [False, True])
+def test_the_table_of_a_backward_pass_is_within_the_limit(inputs):
+    """It has some 100 bytes a node and is no tensor data: held while the pass runs, and never live."""
+    x, seen = cg.ones(1).attach_grad(), []
+
+    def record():
+        with cg.record():
+            y = x
+            for _ in range(2000): y = y * 1.001
+        return y
+
+    y = record()
+    cg.memory.empty_cache()
+    before = held()
+    y.register_hook(lambda g: seen.append(held()))
+    y.backward()
+    assert seen[0] - before > 2000 * 64 and held() >= seen[0]       # (the table is kept for the next pass)
+    wanted = x.grad.item()
+    x.grad = y = None
+    y = record()
+    cg.memory.empty_cache()
+    before, live = held(), cg.memory.stats()["live_bytes"]
+    with cg.memory.limit(before + 50_000), pytest.raises(cg.MemoryLimitError, match=": backward at .*test_scopes") as e:
+        y.backward(inputs=[x] if inputs else None)
+    assert e.value.requested > 50_000 // 4 and e.value.operation == "backward"
+    del e
+    cg.memory.empty_cache()
+    assert held() == before and cg.memory.stats()["live_bytes"] == live
+    with cg.memory.limit(before + seen[0]): y.backward(inputs=[x] if inputs else None)
+    assert x.grad.item() == wanted
+    del y
+    cg.memory.empty_cache()
+    assert held() <= before
+
+
 def test_every_limit_on_a_training_step():
     """Limits from one that nothing fits into to one that everything fits into are never exceeded. A failed step changes
     neither parameters nor solver, and the next step equals that of a model that never failed."""

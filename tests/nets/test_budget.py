@@ -47,6 +47,16 @@ def attention():
 MODELS = [mlp, convolutions, model_nets.lstm, attention]
 
 
+def chain(n):
+    """A differentiated net of n elementwise operators."""
+    net, x = Net(), "x"
+    for _ in range(n): x = net.tanh(x)
+    net.sum(net.mul([x, x]), "loss")
+    net.add_gradient_operators(["loss"])
+    net.share_blobs()
+    return net
+
+
 def differentiated(model):
     """A net with gradients that keeps the loss and the gradients of its inputs."""
     net, shapes = model()
@@ -211,11 +221,7 @@ def test_a_net_that_keeps_all_gradients_says_so():
 
 
 def test_two_batch_sizes_in_turn():
-    net, x = Net(), "x"
-    for _ in range(10): x = net.tanh(x)
-    net.sum(net.mul([x, x]), "loss")
-    net.add_gradient_operators(["loss"])
-    net.share_blobs()
+    net = chain(10)
     whole = net.plan({"x": (4096,)}).peak_bytes
     workspace = Workspace(cg.memory.stats()["live_bytes"] + 4 * 4096 + whole * 6 // 10)
     for n in (4096, 2000, 4096, 2000):
@@ -293,11 +299,7 @@ def test_results_are_there_after_forward():
 
 
 def test_eager_runs_take_the_memory_of_plans():
-    net, x = Net(), "x"
-    for _ in range(12): x = net.tanh(x)
-    net.sum(net.mul([x, x]), "loss")
-    net.add_gradient_operators(["loss"])
-    net.share_blobs()
+    net = chain(12)
     workspace = Workspace(cg.memory.stats()["live_bytes"] + 40_000 + net.plan({"x": (5000,)}).peak_bytes // 2)
     workspace.feed("x", np.linspace(-1, 1, 5000, dtype="f4"))
     workspace.run(net)

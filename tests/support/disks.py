@@ -1,5 +1,6 @@
 """The file of memory.offload(), and programs whose disk fails: for its tests, and for the cases of wordings/."""
 
+import errno
 import gc
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import cygrad as cg
-from cygrad.memory.spill import set_disk_failure
+from cygrad.memory.spill import set_disk_delay, set_disk_failure
 
 
 N = 50_000                                          # elements of a value
@@ -31,6 +32,13 @@ def disk_failure(n, error=0, persistent=False):
     set_disk_failure(n, error, persistent)
     try: yield
     finally: set_disk_failure(0)
+
+
+@contextmanager
+def slow_disk(seconds):
+    set_disk_delay(int(seconds * 1e6))
+    try: yield
+    finally: set_disk_delay(0)
 
 
 def threads():
@@ -106,6 +114,23 @@ def full_disk(error):
 def unreadable(error):
     y = offloaded(cg.ones((10, 10)).attach_grad())
     with disk_failure(1, error): y.backward(cg.ones((10, 10)))
+
+
+def products(x, steps, folder):
+    """The product of draws, of which no operation can make one again, in a budget for two of them beside `x`."""
+    with cg.memory.budget(cg.memory.stats()["live_bytes"] + 400_000, offload=folder), cg.record():
+        for _ in range(steps): x = x * cg.random.uniform(0, 1, (N,))
+        return x
+
+
+def budget_of_a_full_disk():
+    with TemporaryDirectory() as folder, disk_failure(2, errno.ENOSPC, True):
+        products(cg.ones(N).attach_grad(), 3, folder)
+
+
+def unreadable_budget():
+    with TemporaryDirectory() as folder: y = products(cg.ones(N).attach_grad(), 4, folder)
+    with disk_failure(1, errno.EIO, True): y.backward(cg.ones(N))
 
 
 def changed():

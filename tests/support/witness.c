@@ -16,7 +16,7 @@
 
 static struct { uintptr_t base; size_t size; unsigned char *page; } range[RANGES];
 static int ranges;
-static long committed, calls, fail_at, all_after;
+static long committed, most, calls, fail_at, all_after;
 static long failed[3];
 enum { RESERVE, COMMIT, DECOMMIT };
 
@@ -49,6 +49,7 @@ static int set(uintptr_t p, size_t n, int now)
             unsigned char *page = &range[k].page[(at - range[k].base) / PAGE];
             committed += (now - *page) * PAGE;
             *page = now;
+            if (committed > most) most = committed;
             found = 1;
         }
     }
@@ -115,6 +116,14 @@ int mprotect(void *p, size_t n, int prot)
 }
 
 long witness_committed(void) { return committed; }
+
+/* The most bytes committed at any moment since the last call of this function. */
+long witness_most(void)
+{
+    long found = most;
+    most = committed;
+    return found;
+}
 
 long witness_calls(void) { return calls; }
 

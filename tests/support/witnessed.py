@@ -2,15 +2,19 @@
 
 import ctypes
 import sys
+from contextlib import ExitStack
 
 import numpy as np
 import programs
+from shadow import Shadow
+from small_models import Decoder
 from tests.core.store.test_buffer import trainer
 
 import cygrad as cg
+from cygrad import nn
 
 witness = ctypes.CDLL(None)
-witness.witness_committed.restype = witness.witness_failed.restype = ctypes.c_long
+for f in (witness.witness_committed, witness.witness_failed, witness.witness_most): f.restype = ctypes.c_long
 
 
 def held():
@@ -82,4 +86,52 @@ def fail():
     print(n, failed, *map(witness.witness_failed, range(3)))
 
 
-{"agree": agree, "fail": fail}[sys.argv[1]]()
+def trained(which):
+    """A training step of a model of some MB, which returns the loss, and the parameters."""
+    cg.random.seed(0)
+    if which == "mlp":
+        layers = [layer for _ in range(8) for layer in (nn.Linear(256, 256), nn.GELU())]
+        model = nn.Sequential(*layers, nn.Linear(256, 10))
+        batch = cg.random.normal((1024, 256)), np.arange(1024) % 10
+        loss_of = lambda x, t: cg.cross_entropy(model(x), t)    # noqa: E731
+    else:
+        model, tokens = Decoder(512, 64, 3), np.random.default_rng(0).integers(0, 512, (8, 64))
+        batch, loss_of = (tokens, np.roll(tokens, -1).reshape(-1)), model
+    solver = cg.optim.Adam()
+    solver.set_parameters(dict(model.named_parameters()))
+
+    def step():
+        solver.zero_grad()
+        with cg.record(): loss = loss_of(*batch)
+        loss.backward()
+        solver.update()
+        return loss.detach()
+
+    return step, model.parameters()
+
+
+def bound():
+    """A model trains from its first step on in a budget of 0.8 of what the first step would need. The process has
+    never had more. First a limit of so many bytes more is open, too, then only the budget, then nothing."""
+    which, more, share = sys.argv[2], int(sys.argv[3]), 0.8
+    found, pages = [], []
+    budget = int(share * cg.memory.plan(trained(which)[0]).peak_bytes)
+    for scopes in ("both", "budget", "none"):
+        cg.memory.empty_cache()
+        witness.witness_most()
+        with Shadow() as shadow:
+            step, parameters = trained(which)
+            with ExitStack() as stack:
+                if scopes == "both": stack.enter_context(cg.memory.limit(budget + more))
+                if scopes != "none": b = stack.enter_context(cg.memory.budget(budget))
+                found.append([[step().item() for _ in range(4)], *[w.numpy().copy() for w in parameters]])
+            del step, parameters
+        pages.append(witness.witness_most())
+        if scopes != "none": assert shadow.peak <= budget and b.recomputed.calls, (shadow.peak, budget)
+    for others in found[1:]:
+        for x, y in zip(found[0], others, strict=True): np.testing.assert_array_equal(x, y)
+    assert shadow.peak > budget
+    print(budget, *pages)
+
+
+{"agree": agree, "fail": fail, "bound": bound}[sys.argv[1]]()

@@ -6,21 +6,23 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+from cygrad.core.clock cimport seconds
 from cygrad.core.execute.executor cimport begin, end, infer, place_fresh, set_operands
 from cygrad.core.execute.forward cimport perform
 from cygrad.core.execute.operands cimport release_operands
-from cygrad.core.graph.checksums cimport checksum
+from cygrad.core.graph.checksums cimport bytes_of, checksum_of_memory
 from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.packed cimport Watch, put_packed, watch
 from cygrad.core.graph.release cimport decref_later, decref_waiting
 from cygrad.core.graph.running cimport passes_begun
+from cygrad.core.graph.signs cimport set_evicting
 from cygrad.core.graph.slots cimport SIGNS, Slot, buffer_in
-from cygrad.core.graph.tensor cimport Node, array_of, next_number, slots_of
+from cygrad.core.graph.tensor cimport Node, next_number, slots_of
 from cygrad.core.graph.trace cimport on_buffer, traces, version_of
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport EXTERNAL, WATCHED, hold, release_saved, save
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels.array cimport UINT8, Array, itemsize
+from cygrad.kernels.array cimport itemsize
 
 from cygrad.core.errors import InplaceError
 
@@ -30,8 +32,10 @@ cdef extern from "Python.h":
 candidates = NULL
 n_candidates = 0
 cdef int capacity = 0
-executed = 0
+executing = 0
+cdef uint64_t executed = 0      # recipes, in all threads
 executed_work = 0
+executed_seconds = 0
 backward_work = 0
 
 
@@ -46,6 +50,27 @@ def executed_recipes():
     return executed
 
 
+cdef class Observer:
+    cdef Py_ssize_t sample(self, Py_ssize_t nbytes) except -1:
+        """So many bytes are about to be taken. Returns how many could be evicted, or less."""
+
+    cdef int evict_planned(self, Py_ssize_t nbytes, Py_ssize_t bound) except -1:
+        """Evict what was planned, before so many bytes are taken."""
+
+    cdef int called(self, Recipe r, const Execution* e) except -1:
+        """A recipe was made, and its outputs, for the first time."""
+
+    cdef int reads(self, Value v) except -1:
+        """Backward is about to read a Value."""
+
+    cdef bint keeps(self, Value v) noexcept:
+        """Whether a Value that no slot holds should keep its memory, because others will be made from it."""
+        return False
+
+    cdef void saw(self, Value v, Change what) noexcept:
+        """Something has changed."""
+
+
 # ---- regions ---------------------------------------------------------------------------------------------------------
 
 cdef RecipeScope open_region(const Flags* f):
@@ -58,11 +83,20 @@ cdef class RecipeScope(Packing):
         self.outer = open_region(flags())
         self.values = {} if self.outer is None else self.outer.values
         self.keep, self.hashed, self.strong = keep, hashed, strong
+        if self.outer is not None: self.observer, self.spiller = self.outer.observer, self.outer.spiller
         self.scope = "memory.budget()" if strong else "checkpoint()"
 
     def close(self):
         """End the region: what no slot needs is forgotten."""
         if self.outer is None: self.values.clear()
+
+    cdef void count(self, Recipe r) noexcept:
+        """A recipe of its values was executed."""
+        cdef RecipeScope g = self
+        while g is not None:
+            g.repeated += 1
+            g.repeated_work += r.work
+            g = g.outer
 
     cdef Value known(self, Buffer* b):
         """The Value in a buffer now, or None."""
@@ -81,9 +115,11 @@ cdef class RecipeScope(Packing):
         else:                                       # (one that another region reads belongs to the one around both)
             while not v.region.is_around(self): v.region = v.region.outer
             if self.strong and v.epoch != passes_begun() and not v.slots and not v.secured: v.forget()
-        if not self.strong and v.held == NULL:      # (what a checkpoint has made can be made again)
+        if not self.strong and (v.region.strong or v.held == NULL):     # (what a checkpoint has made can be made again)
             if v.region.strong and v.recipe is not None and not secure(v): v.forget()
-            if v.recipe is None: v.keep(b)
+            if v.recipe is None:
+                if v.held == NULL: v.keep(b)
+                v.secured = True
         v.used = next_number()
         return v
 
@@ -109,6 +145,7 @@ cdef class RecipeScope(Packing):
         cdef Value v = Value.__new__(Value)
         v.watch, v.version, v.region = watch(b), version_of(b), self
         v.epoch, v.used = passes_begun(), next_number()
+        v.number = v.used
         v.watch.value, v.watch.values = <void*>v, self.values
         self.values[<size_t>b] = v                  # (until the buffer is released, or the Value keeps it)
         return v
@@ -120,16 +157,19 @@ cdef class RecipeScope(Packing):
         cdef Buffer* b
         cdef Value v
         cdef int k
+        cdef bint spills
         for k in range(node.n_slots):
             b = buffer_in(&s[k])
             if b == NULL or self.strong and s[k].need == SIGNS: continue    # (which take one bit an element)
             v = self.known(b)
-            if v is None or v.recipe is None: continue
+            spills = self.strong and self.spiller is not None and self.spiller.takes(b)
+            if v is None and spills: v = self.new_value(b)
+            if v is None or v.recipe is None and not spills: continue
             p = SlotValue.__new__(SlotValue)
             if self.strong and v.held == NULL: v.keep(b)
             p.value, p.watch = v, v.watch
             v.slots += 1
-            if self.hashed and v.checksum is None and not traces(): v.checksum = checksum_of(b)
+            if self.hashed and v.checksum is None and not traces(): v.checksum = checksum_of_memory(b)
             put_packed(node, &s[k], p)
         return 0
 
@@ -143,7 +183,7 @@ cdef class RecipeScope(Packing):
         self.values.pop(<size_t>b, None)
         v.watch.value = NULL
         if v.held != b or Py_REFCNT(<PyObject*>v) == 1: return 0        # (nothing else refers to it)
-        if v.recipe is not None and secure(v):
+        if v.is_elsewhere() or v.recipe is not None and secure(v):
             v.drop()
             return 0
         y = copy_plain(bytes_of(b))
@@ -158,19 +198,6 @@ cdef class RecipeScope(Packing):
         return False
 
 
-cdef Tensor bytes_of(Buffer* b):
-    """The memory of a buffer as a tensor of bytes."""
-    cdef Py_ssize_t n = b.nbytes
-    cdef Layout* l = lay.dense(1, &n)
-    try: return on_buffer(b, l, UINT8)
-    finally: lay.decref(l)
-
-
-cdef bytes checksum_of(Buffer* b):
-    cdef Array a = array_of(bytes_of(b))
-    return checksum(&a)
-
-
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 @cython.no_gc
@@ -178,6 +205,8 @@ cdef class Value:
     def __dealloc__(self):
         self.drop()
         self.forget()
+        if self.spilled is not None: self.spilled.value = NULL
+        if self.observer is not None: self.observer.saw(self, GONE)
         if self.watch is not None and self.watch.value == <void*>self: self.watch.value = NULL
 
     cdef void forget(self) noexcept:
@@ -194,9 +223,10 @@ cdef class Value:
 
     cdef int keep(self, Buffer* b) except -1:
         """Keep memory alive that has it."""
-        if self.region.strong and self.recipe is not None: add_candidate(self)
+        if self.region.strong and (self.recipe is not None or self.region.spiller is not None): add_candidate(self)
         save(b)
         self.held, self.held_version = b, version_of(b)
+        if self.observer is not None: self.observer.saw(self, KEPT)
         if self.watch.values is not None and self.watch.buffer != NULL:
             self.watch.values.pop(<size_t>self.watch.buffer, None)      # (or the table would keep it, too)
         return 0
@@ -205,25 +235,73 @@ cdef class Value:
         """Keep no memory alive."""
         cdef Buffer* b = self.held
         if self.place: remove_candidate(self)
+        self.is_elsewhere()
         self.held = NULL
-        if b != NULL: release_saved(b)
+        if b == NULL: return
+        if self.observer is not None: self.observer.saw(self, DROPPED)
+        release_saved(b)
+
+    cdef bint is_elsewhere(self) noexcept:
+        """Whether it can be read again without its memory. If not, it is not written any more."""
+        if self.spilled is None: return False
+        if self.spilled.is_written(): self.secured = True
+        else: self.spilled = None
+        return self.spilled is not None
+
+    cdef bint can_spill(self) noexcept:
+        """Whether a copy of it can be made. (A hook or a Function may have written to its memory.)"""
+        return (self.held != NULL and self.memory() == self.held and self.region.spiller is not None
+                and self.region.spiller.takes(self.held))
+
+    cdef int begin_to_spill(self) except -1:
+        """Copy it, without waiting."""
+        self.spilled = self.region.spiller.begin(self.held, self.number, <void*>self)
+
+    cdef int spill(self) except -1:
+        """Copy it, and wait for that. Returns whether it can be read again."""
+        if self.spilled is None and self.can_spill(): self.begin_to_spill()
+        if self.spilled is not None: self.spilled.finish()
+        return self.is_elsewhere()
+
+    cdef int read_again(self) except -1:
+        """Have it in memory, from where it was copied."""
+        cdef Spilled s = self.spilled
+        cdef Buffer* b
+        while self.memory() == NULL:
+            b = s.read()
+            if b == NULL: continue
+            try:
+                if self.memory() == NULL:
+                    self.drop()
+                    self.keep(b)
+            finally: release_saved(b)
+        return 0
 
 
 @cython.no_gc
 cdef class SlotValue(Packed):
     def __dealloc__(self):
-        if self.value is None: return
-        self.value.slots -= 1
-        if not self.value.slots and self.value.recipe is not None and self.value.region.strong: self.value.drop()
+        cdef Value v = self.value
+        if v is None: return
+        v.slots -= 1
+        if v.region.strong and not is_kept(v) and (v.recipe is not None or v.is_elsewhere() or not v.secured): v.drop()
 
     cdef Buffer* kept(self) noexcept:
         return self.value.held
 
     cdef Tensor unpack(self, Node node, const Slot* s):
         cdef Value v = self.value
-        if v.memory() == NULL: make_again(v)
+        cdef Tensor t
+        if v.region.strong and v.region.epoch != passes_begun(): v.region.forget_older()
+        if v.observer is not None: v.observer.reads(v)
+        if v.memory() == NULL:
+            if v.is_elsewhere(): v.read_again()
+            else: make_again(v)
+        else: v.is_elsewhere()                      # (a hook may write to it)
         v.used = next_number()
-        return on_buffer(v.memory(), s.layout, s.dtype)
+        t = on_buffer(v.memory(), s.layout, s.dtype)
+        if v.region.spiller is not None: v.region.spiller.read_ahead(v.number)
+        return t
 
 
 cdef int make_again(Value wanted) except -1:
@@ -237,6 +315,7 @@ cdef int make_again(Value wanted) except -1:
     cdef list alive = []
     cdef Recipe r
     cdef Value v
+    global executing
     while waiting:
         v = waiting.pop()
         if v.recipe is None: raise_overwritten(v, wanted.recipe.op if wanted.recipe is not None else None)
@@ -247,14 +326,17 @@ cdef int make_again(Value wanted) except -1:
             if x is None: continue
             v = x
             readers[v] = readers.get(v, 0) + 1
-            if v.memory() == NULL: waiting.append(v)
+            if v.memory() == NULL:
+                if not v.is_elsewhere(): waiting.append(v)
             elif v.held == NULL: alive.append(bytes_of(v.memory()))     # (as long as the recipes run)
     v = x = r = None
     for x in readers: (<Value>x).pins += 1
+    executing += 1
     try:
         x = None
         for number in sorted(recipes): run_recipe(recipes.pop(number), wanted, readers)
     finally:
+        executing -= 1
         for x in readers: (<Value>x).pins -= 1
     return 0
 
@@ -270,7 +352,7 @@ cdef int run_recipe(Recipe r, Value wanted, dict readers) except -1:
         v = <Value>r.outputs[k]
         if v.held == NULL: continue                 # (its memory is not gone)
         if v.region.strong:
-            if not v.slots and v not in readers: v.drop()
+            if v not in readers and not is_kept(v): v.drop()
         elif v.region.is_around(wanted.region): v.forget()
         elif v not in readers: v.drop()
     r = None                                        # (with it, `values` are freed that nothing else needs)
@@ -281,8 +363,13 @@ cdef int run_recipe(Recipe r, Value wanted, dict readers) except -1:
         if readers[v]: continue
         del readers[v]
         v.pins -= 1
-        if v.recipe is not None and not (v.region.strong and v.slots): v.drop()
+        if (v.recipe is not None or v.is_elsewhere()) and not (v.region.strong and is_kept(v)): v.drop()
     return 0
+
+
+cdef inline bint is_kept(Value v) noexcept:
+    """Whether a Value of a budget keeps its memory although nothing is about to read it."""
+    return v.slots > 0 or v.observer is not None and v.observer.keeps(v)
 
 
 cdef bint is_private(const Buffer* b) noexcept:
@@ -323,7 +410,8 @@ cdef bint secure(Value v) except -1:
             if y in able: waiting.append(y)
             elif not y.secured:
                 y.forget()                          # (its memory is all there is)
-                y.stuck = y.secured = True
+                y.secured = True
+                if y.region.spiller is None: be_stuck(y)
                 if y.held == NULL: y.keep(y.memory())
     return True
 
@@ -341,6 +429,24 @@ cdef bint can_be_made(Value v, set able, list alive) except -1:
         if b == NULL or not is_private(b): return False
         alive.append(bytes_of(b))
     return True
+
+
+cdef int be_stuck(Value v) noexcept:
+    """A Value cannot be made again."""
+    v.stuck = True
+    if v.observer is not None: v.observer.saw(v, STUCK)
+    return 0
+
+
+cdef int evict(Value v, bint spills) except -1:
+    """Drop a Value, if it can be made again, or be read again, which is tried first if it `spills`."""
+    cdef bint able = spills and v.spill() or v.recipe is not None and secure(v) or not spills and v.spill()
+    if not able: be_stuck(v)
+    else:
+        set_evicting(True)
+        v.drop()
+        set_evicting(False)
+    return 0
 
 
 # ---- candidates for eviction -----------------------------------------------------------------------------------------
@@ -398,7 +504,9 @@ cdef class Recipe:
         cdef Buffer* b
         cdef int n = len(self.values), i, k
         cdef Operand* x = <Operand*>PyMem_Calloc(max(n, 1), sizeof(Operand))
-        global executed, executed_work
+        cdef double begun
+        cdef bint counted = False
+        global executed, executed_work, executed_seconds
         if x == NULL: raise MemoryError("no memory for the operands")
         begin(&e, self.op, self.attributes, f)
         try:
@@ -409,6 +517,7 @@ cdef class Recipe:
                     x[i].array.data = <char*>&x[i].number
                     continue
                 v = self.values[i]
+                if v.memory() == NULL and v.is_elsewhere(): v.read_again()
                 b = v.memory()
                 if b == NULL: raise_overwritten(v, self.op)     # (by another thread)
                 hold(b)
@@ -417,14 +526,18 @@ cdef class Recipe:
             set_operands(&e, x, n, self.wanted)
             infer(&e, self.op)
             place_fresh(&e, 0)
+            begun = seconds()
             perform(&e, self.op, x, self.attributes)
+            executed_seconds += seconds() - begun
             executed += 1
             executed_work += self.work
             for k in range(e.call.n_out):
                 if self.outputs[k] == NULL: continue
                 v = <Value>self.outputs[k]
+                if not counted: v.region.count(self)
+                counted = True
                 if v.memory() != NULL: continue
-                if v.checksum is not None and not traces() and checksum_of(e.buffers[k]) != v.checksum:
+                if v.checksum is not None and not traces() and checksum_of_memory(e.buffers[k]) != v.checksum:
                     raise RuntimeError(f"checkpoint: {self.op.name}, computed again, gave other values than before; "
                                        f"an array that it reads was written through NumPy, the number of threads is "
                                        f"another one, or the operator is not deterministic: keep its results with "
@@ -465,6 +578,7 @@ cdef int finish_recipe(Recipe r, Execution* e) except -1:
     g.work += r.work
     if r.op.name in g.keep: return 0
     for k in range(e.call.n_out): g.made(e.buffers[k], r, k)
+    if g.strong: g.observer.called(r, e)
     return 0
 
 

@@ -70,9 +70,9 @@ cdef size_t least(Simulation x) except 0:
     return low
 
 
-cdef int refuse(Simulation x, size_t limit, size_t missing) except -1:
+cdef int refuse(Simulation x, size_t limit, size_t missing, size_t enough) except -1:
     """Raise MemoryLimitError, because `limit` bytes are too few, unless they are just enough. `missing`: bytes that
-    other memory has too many."""
+    other memory has too many. `enough`: bytes that are enough with chains."""
     cdef Item* item
     cdef Step step
     cdef size_t size, low = least(x)
@@ -80,6 +80,7 @@ cdef int refuse(Simulation x, size_t limit, size_t missing) except -1:
     size = x.apply(x.limit, rule)
     if size <= limit and not missing: return 0
     x.undo()
+    size = min(size, enough)
     x.run(low, rule, False)
     at = min(x.now, x.n_steps - 1)
     step = <Step>x.schedule.steps[at]
@@ -96,14 +97,10 @@ cdef int refuse(Simulation x, size_t limit, size_t missing) except -1:
         f"{size - limit + missing:,} bytes", size, limit, 0, step.name)
 
 
-cdef Simulation recompute(ProgramSchedule s, size_t limit, size_t missing):
-    """Change a schedule that was placed so that its arena has at most `limit` bytes. Raises MemoryLimitError if that
-    is impossible. `missing`: bytes that other memory has too many; then it is."""
-    cdef Simulation x = Simulation.__new__(Simulation)
-    cdef size_t rung
+cdef list runs(Simulation x, size_t limit):
+    """A heap of runs in `limit` bytes and less: (work, bytes below `whole`, rule, peak), the cheapest first."""
+    cdef size_t rung = x.whole
     cdef list found = []
-    x.read_schedule(s)
-    x.whole = rung = s.size
     x.most = x.bearable
     while rung > limit: rung = <size_t>(rung * RATIO)       # (the same ones for all limits)
     search(x, limit, range(N_RULES), found)
@@ -112,5 +109,17 @@ cdef Simulation recompute(ProgramSchedule s, size_t limit, size_t missing):
         search(x, rung, best, found)
         rung = <size_t>(rung * RATIO)
     heapify(found)
-    if missing or not attempt(x, found, limit): refuse(x, limit, missing)
+    return found
+
+
+cdef Simulation recompute(ProgramSchedule s, size_t limit, size_t missing, size_t enough):
+    """Change a schedule that was placed so that its arena has at most `limit` bytes. Raises MemoryLimitError if that
+    is impossible. `missing`: bytes that other memory has too many; then it is. `enough`: bytes that are enough
+    with chains."""
+    cdef Simulation x = Simulation.__new__(Simulation)
+    cdef list found
+    x.read_schedule(s)
+    x.whole = s.size
+    found = runs(x, limit)
+    if missing or not attempt(x, found, limit): refuse(x, limit, missing, enough)
     return x

@@ -5,7 +5,7 @@ from cygrad.core.graph.tensor cimport Leaf, Node, Tensor
 cdef class Around:
     """What was around when a program was traced."""
     cdef dict tensors           # address of a tensor that recorded operations read -> (weak reference, role_of() it)
-    cdef list reached           # weak references to the variables that a pass reaches
+    cdef list reached           # (weak reference to a variable that a pass reaches, its consumer or None)
     cdef list rows              # (Leaf that gets rows, whether its .grad was a tensor)
     cdef list nodes             # the nodes recorded before, through which a pass goes
     cdef list solvers           # (solver, weak references to its parameters)

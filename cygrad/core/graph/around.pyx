@@ -12,6 +12,7 @@ function and one trace: it raises RuntimeError, which names the difference, for 
 
     GradientCollector       eager, if a pass writes to .grad
     hooks on variables      eager; refused by a capture and by Net.plan
+    fused updates           kept; eager while they accumulate, and for rules with norms
     hooks on older graphs   eager; refused by a capture
     detect_anomaly          eager
     saved_tensors_hooks     eager
@@ -44,7 +45,7 @@ from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport uint64_t
 
 from cygrad.core.dtypes cimport default_dtype
-from cygrad.core.graph.extras cimport extras_of
+from cygrad.core.graph.extras cimport consumer_in, extras_of
 from cygrad.core.graph.slots cimport Slot, buffer_in, was_written
 from cygrad.core.graph.tensor cimport EXTRAS, FREED, NULL_REQ, next_number, node_of, slots_of
 from cygrad.core.store cimport layout as lay
@@ -64,11 +65,12 @@ cdef void changed() noexcept:
 
 
 cdef bint is_hooked(Node node) noexcept:
-    """Whether a node, or the variable of a Leaf, has hooks."""
+    """Whether a node, or the variable of a Leaf, has hooks. What takes its gradients (core/backward/consumer.pxd) is
+    none: a program does so too."""
     cdef dict hooks = extras_of(node).hooks if node.flags & EXTRAS else None
     if hooks is None: return False
-    for registered in hooks.values():
-        if registered: return True
+    for kind, registered in hooks.items():
+        if registered and kind != "consumed": return True
     return False
 
 
@@ -133,7 +135,7 @@ cdef class Around:
         """A pass reaches a variable from outside."""
         x = <Tensor>leaf.tensor
         self.read(x)
-        self.reached.append(PyWeakref_NewRef(x, None))
+        self.reached.append((PyWeakref_NewRef(x, None), consumer_in(leaf)))
         return 0
 
     cdef bint is_older(self, Node node) noexcept:
@@ -173,9 +175,14 @@ cdef class Around:
     cdef str changed_role(self):
         """What has changed of tensors and solvers."""
         cdef Tensor x
-        for reference in self.reached:
+        for reference, consumer in self.reached:
             found = reference()
-            if type(found) is Tensor and hooked(<Tensor>found) is not None: return hooked(<Tensor>found)
+            if type(found) is not Tensor: continue
+            x = <Tensor>found
+            if hooked(x) is not None: return hooked(x)
+            if leaf_of(x) is None or consumer_in(leaf_of(x)) is consumer: continue
+            now, before = ("fused into backward", "not") if consumer is None else ("others", "fused into backward")
+            return f"the updates of a variable of shape {x.shape} are {now} and were {before}"
         for reference, before in self.tensors.values():
             found = reference()
             if type(found) is not Tensor: continue  # (it was freed)

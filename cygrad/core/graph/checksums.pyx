@@ -9,8 +9,8 @@ import os
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.tensor cimport Node, Tensor, array_of, slots_of
 from cygrad.core.graph.slots cimport Slot, buffer_in, elements, sign_bits, was_written
-from cygrad.core.graph.trace cimport traces
-from cygrad.kernels.array cimport Array, itemsize
+from cygrad.core.graph.trace cimport on_buffer, traces
+from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
 from cygrad.kernels.driver cimport STRIP, gather
 
 from cygrad.core.errors import InplaceError
@@ -19,6 +19,20 @@ from cygrad.core.source import where
 checking = os.environ.get("CYGRAD_CHECK_SAVED", "0") not in ("", "0")
 
 cdef dict known = {}        # address of a slot -> (number of its node, checksum, "file:line" of the operation)
+
+
+cdef Tensor bytes_of(Buffer* b):
+    """The memory of a buffer as a tensor of bytes."""
+    cdef Py_ssize_t n = b.nbytes
+    cdef Layout* l = lay.dense(1, &n)
+    try: return on_buffer(b, l, UINT8)
+    finally: lay.decref(l)
+
+
+cdef bytes checksum_of_memory(Buffer* b):
+    """The checksum of the memory of a buffer."""
+    cdef Array a = array_of(bytes_of(b))
+    return checksum(&a)
 
 
 cdef bytes checksum(const Array* a):

@@ -26,3 +26,9 @@ cdef inline int add_accumulator(Node node, int output_nr, Leaf leaf) except -1:
     cdef Extras extras = give_extras(node)
     if extras.kept is None: extras.kept = []
     extras.kept.append((output_nr, leaf))
+
+cdef inline object consumer_in(Node node):
+    """What takes the gradients of a variable in place of .grad (core/backward/consumer.pxd), or None."""
+    cdef Extras extras = extras_of(node)
+    if extras is None or extras.hooks is None or not extras.hooks.get("consumed"): return None
+    for consumer in extras.hooks["consumed"].values(): return consumer

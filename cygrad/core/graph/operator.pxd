@@ -11,6 +11,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from cygrad.kernels.array cimport Array, Layout
+from cygrad.kernels.driver cimport LoopCall
 
 cdef enum:
     MAX_OUTPUTS = 8         # most outputs of an operation, hidden ones included
@@ -50,6 +51,7 @@ cdef enum Writes:           # Stage.writes: where the results of a stage may be 
 cdef enum Want:             # BackwardCall.want: the state of an input's gradient; 0 if it is not wanted
     WANTED = 1              # to be written to dx
     WANTED_ADDED            # to be added to what dx has: see adds()
+    WANTED_MULTIPLIED       # to be multiplied by a factor and added to what dx has: see adds() and factor()
     DELIVERED               # written to a .grad, or added to the sum of the input's contributions
     IN_PART                 # the kernel failed, and a part may have been written to a .grad
 
@@ -65,6 +67,9 @@ cdef struct Stage:
     const Layout* like      # the shape of the results; NULL: the shape of each input
     size_t workspace_bytes
     uint8_t writes          # a Writes
+    uint64_t multiplies     # mask of the gradients of an ADDING stage that factor() can multiply,
+    uint64_t by_rows        # and of those that it can compute a range of rows of: dx has only these, from row
+                            # BackwardCall.row on
     uint8_t temporary_dtype         # dtype of the temporaries; at first that of the gradients
     bint view               # no computation: each result is a view of the gradient that it reads (gradient_view())
 
@@ -87,6 +92,8 @@ cdef struct BackwardCall:   # one execution of a node's backward
     uint8_t* sources        # the source of each: i for input i, OWN | k for output k
     bint* as_bits           # for each, whether only one bit for each element is saved: its sign
     Array* dx               # the gradients of the inputs
+    Py_ssize_t row          # the first row of a gradient that is computed by ranges of rows (Stage.by_rows)
+    const double* multiplier        # of WANTED_MULTIPLIED
     Array temporaries[MAX_TEMPORARIES]
     char* workspace
     Stage stages[MAX_STAGES]
@@ -116,9 +123,11 @@ cdef class Operator:
     cdef int infer(self, Call* c) except -1 nogil
     cdef int forward(self, Call* c) except -1 nogil
     cdef int forward_with_gil(self, Call* c) except -1
+    cdef bint forward_loop(self, const Call* c, LoopCall* l) noexcept nogil
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil
+    cdef bint backward_loop(self, const BackwardCall* b, int stage, LoopCall* l) noexcept nogil
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil
     cdef object formula(self, c, int i, g)
     cdef tuple row_of(self, attributes)
@@ -135,7 +144,11 @@ cdef inline uint64_t output_bit(int k) noexcept nogil:
 
 cdef inline bint adds(const BackwardCall* b, int i) noexcept nogil:
     """Whether an ADDING stage must add gradient i to dx instead of overwriting dx."""
-    return b.want[i] == WANTED_ADDED
+    return b.want[i] == WANTED_ADDED or b.want[i] == WANTED_MULTIPLIED
+
+cdef inline double factor(const BackwardCall* b, int i) noexcept nogil:
+    """What a stage that `multiplies` gradient i must multiply it by."""
+    return b.multiplier[0] if b.want[i] == WANTED_MULTIPLIED else 1
 
 cdef inline bint is_saved(const BackwardCall* b, int source) noexcept nogil:
     """Whether input i (source i) or output k (source OWN | k) is saved."""

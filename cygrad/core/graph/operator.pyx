@@ -99,6 +99,11 @@ cdef class Operator:
         """forward() of an operator that computes with NumPy or Python."""
         raise NotImplementedError(f"{self.name} has no forward")
 
+    cdef bint forward_loop(self, const Call* c, LoopCall* l) noexcept nogil:
+        """Whether forward() is one call of a loop, which is then written to `l`. (A program can run several together.)
+        """
+        return False
+
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         """The mask of the inputs and outputs that backward needs if the gradients of the inputs `wanted` are wanted. An
         operator overrides this if its attributes or the shapes decide it."""
@@ -115,6 +120,10 @@ cdef class Operator:
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         """Compute the gradients (b.dx) and temporaries (b.temporaries) that a stage declares."""
         raise NotImplementedError("an operator that plans a backward has no run_backward")
+
+    cdef bint backward_loop(self, const BackwardCall* b, int stage, LoopCall* l) noexcept nogil:
+        """The same for run_backward()."""
+        return False
 
     cdef Layout* gradient_view(self, const BackwardCall* b, int i, const Layout* g) except NULL nogil:
         """The layout of the gradient of input i as a view of what a stage reads, which has the layout `g`. By default

@@ -7,3 +7,4 @@ cdef bint runs(uint64_t number) noexcept
 cdef int check_stack() except -1
 cdef bint any_runs() noexcept
 cdef uint64_t passes_begun() noexcept
+cdef bint only_one_runs() noexcept

@@ -52,6 +52,11 @@ cdef void end(bint in_trace) noexcept:
     f.passes -= 1
 
 
+cdef bint only_one_runs() noexcept:
+    """Whether no other pass runs beside that of the caller, in any thread, traced or not."""
+    return count == 1
+
+
 cdef bint any_runs() noexcept:
     """Whether a pass runs now, in any thread."""
     return count > 0

@@ -5,7 +5,8 @@ each."""
 from libc.stdint cimport uint8_t
 
 from cygrad.core.late_bound cimport late_bound
-from cygrad.core.graph.tensor cimport REACHED, RECORDED, Node, Tensor, slots_of
+from cygrad.core.graph.running cimport only_one_runs
+from cygrad.core.graph.tensor cimport REACHED, RECORDED, RUNNING, Node, Tensor, slots_of
 from cygrad.core.graph.steps cimport READS, WRITES, Arrays, Kernel, call, put_array
 from cygrad.core.store.buffer cimport OTHER, Buffer, allocate, drop
 from cygrad.core.thread_state cimport Flags, flags
@@ -15,6 +16,7 @@ from cygrad.kernels.bits cimport pack_signs, unpack_bits
 
 
 packed = NULL
+cdef bint evicting = False      # what is released now is evicted
 
 
 cdef int pack_kernel(Array* a, const void* parameters, object held) except -1:
@@ -48,9 +50,24 @@ cdef int unpack(Buffer* bits, Tensor t) except -1:
     return call_on(unpack_kernel, t.buffer, t.layout, t.dtype, bits)
 
 
+cdef bint can_shrink(const Buffer* b) noexcept:
+    """Whether no backward pass reads the signs of a buffer now."""
+    cdef Flags* f = flags()
+    cdef Node node = <Node>b.link.node
+    if node.flags & REACHED: return False
+    if node.state != RUNNING: return node.state == RECORDED
+    return f.node != <void*>node and f.passes == 1 and only_one_runs()
+
+
+cdef void set_evicting(bint on) noexcept:
+    """Whether what is released from now on is evicted."""
+    global evicting
+    evicting = on
+
+
 cdef void shrink(void* released) noexcept:
-    """Replace a buffer, whose only holder is a sign slot, with bits. It stays if there is no memory for the bits, if a
-    backward pass has reached the node, or if the buffer was written after it was saved."""
+    """Replace a buffer, whose only holder is a sign slot, with bits. It stays if there is no memory for the bits, if
+    the buffer was written after it was saved, or if a backward pass has reached the node, unless it is evicted."""
     global packed
     cdef Buffer* b = <Buffer*>released
     cdef Node node = <Node>b.link.node
@@ -59,7 +76,7 @@ cdef void shrink(void* released) noexcept:
     cdef Flags* f = flags()
     cdef void* around = f.op
     cdef int k
-    if node.state != RECORDED or node.flags & REACHED: return
+    if node.state != RECORDED and not evicting or not can_shrink(b): return
     for k in range(node.n_slots):
         if s[k].need == SIGNS and buffer_in(&s[k]) == b: break
     else:

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from libc.stdint cimport int64_t
+
 from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.construct cimport computed, fresh
@@ -14,8 +16,9 @@ from cygrad.core.graph.trace cimport lists_calls
 from cygrad.core.interop.numpy cimport as_array, copy_in, window
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.core.thread_state cimport Flags, flags
-from cygrad.kernels cimport by_dtype
-from cygrad.kernels.array cimport Array, is_real, real
+from cygrad.kernels cimport by_dtype, driver
+from cygrad.kernels.array cimport INT64, Array, Layout, is_real, real
+from cygrad.kernels.by_dtype cimport put_number
 
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import as_float, described
@@ -24,6 +27,9 @@ from cygrad.core.store.layout import check_size
 
 cdef enum:
     BLOCK = 8192            # arange and linspace compute this many elements at a time
+
+cdef driver.Loop* COPY = driver.find("copy")
+cdef Py_ssize_t ZERO = 0, ONE = 1
 
 HEAD = "head gradient"
 cdef str HEAD_STEP = HEAD + " (backward)"
@@ -85,13 +91,14 @@ def full(shape: int | Sequence[int], value: float, dtype: npt.DTypeLike | None =
     return finish(t, requires_grad)
 
 
-cdef inline void fill_(real* data, Py_ssize_t n, real value) noexcept:
-    for i in range(n): data[i] = value
-
-
 cdef void fill(char* data, Py_ssize_t n, int dtype, double value) noexcept:
-    """Fill the memory of `n` floating elements with `value`."""
-    by_dtype.call(dtype, fill_[float], fill_[double], <void*>data, n, value)
+    """Fill the memory of `n` floating elements with `value`: copies of an array whose stride is 0."""
+    cdef Layout whole = Layout(1, 1, True, n, 0, &n, &ONE), repeated = Layout(1, 1, False, n, 0, &n, &ZERO)
+    cdef Array a[2]
+    cdef double number
+    put_number(dtype, &number, 0, value)
+    a[0], a[1] = Array(<char*>&number, &repeated, dtype), Array(data, &whole, dtype)
+    driver.each(COPY, a)
 
 
 cdef int fill_kernel(Array* a, const void* parameters, object held) except -1:
@@ -165,11 +172,28 @@ cdef int number_for(given, dtype) except -1:
     return default_dtype() if given.kind == "f" else dtype_number(given)
 
 
+cdef void integers(int64_t* y, Py_ssize_t n, int64_t first, int64_t step) noexcept:
+    cdef Py_ssize_t i
+    for i in range(n): y[i] = first + i * step
+
+cdef void floats(real* y, Py_ssize_t n, double first, double step) noexcept:
+    cdef Py_ssize_t i
+    for i in range(n): y[i] = <real>(first + i * step)
+
+
 cdef Tensor spaced(Py_ssize_t n, given, int dtype, first, second, step):
-    """`n` numbers of `dtype`: first + i step, computed as in NumPy in the dtype `given`, block by block. Element 1 is
-    `second`, unless that is None."""
+    """`n` numbers of `dtype`: first + i step, computed as in NumPy in the dtype `given`, by blocks of NumPy's if it is
+    another one than the loops above have. Element 1 is `second`, unless that is None."""
     cdef Tensor t = fresh(lay.dense(1, &n), dtype, OTHER)
+    if given == np.int64 and dtype == INT64:
+        integers(<int64_t*>t.buffer.data, n, first, step)
+        return t
     target = window(t, True)
+    if given == np.float64 and is_real(dtype):
+        by_dtype.call(dtype, floats[float], floats[double], <void*>t.buffer.data, n, <double>first, <double>step)
+        with np.errstate(all="ignore"):
+            if n > 1 and second is not None: target[1:2] = np.array([second])
+        return t
     places = np.arange(min(n, BLOCK), dtype=given)
     block = np.empty_like(places)
     with np.errstate(all="ignore"):

@@ -1,6 +1,5 @@
 """Pickling and copying tensors: elements, dtype and grad_req, but not the graph. Loading runs no code of the pickle."""
 
-import copy
 from pickle import PickleBuffer
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -103,7 +102,8 @@ def deep_copied(Tensor self, memo):
         raise RuntimeError(f"deepcopy of this result of {self.grad_fn.name()}, of shape {self.shape}: a copy would be "
                            f"outside the graph; if that is intended, copy its detach()")
     check_capture()
-    grad = copy.deepcopy(self.grad, memo)
+    from copy import deepcopy
+    grad = deepcopy(self.grad, memo)
     t = zeros_like(self, OTHER) if self.buffer.flags & ZEROS else copy_plain(self)
     if self.requires_grad:
         make_variable(t, self.grad_req, grad, grad is not None, loaded_grad(self) == "row_sparse")
@@ -128,7 +128,8 @@ def waiting_copy(Tensor self):
 
 def deep_waiting_copy(Tensor self, memo):
     """For copy.deepcopy: the same, with copies of the generators that are to draw its values."""
-    return waiting_twin(self, copy.deepcopy(waiting_of(self).writes, memo))
+    from copy import deepcopy
+    return waiting_twin(self, deepcopy(waiting_of(self).writes, memo))
 
 
 cdef Tensor waiting_twin(Tensor x, list writes):

@@ -422,6 +422,12 @@ cdef size_t largest(size_t capacity) noexcept:
     return found // GRAIN * GRAIN
 
 
+def in_pages(size_t n):
+    """The most bytes that must be committed for a span of `n` bytes if `n` may be committed: whole pages. (A span that
+    begins within a page begins behind one in use, so that page is committed.)"""
+    return (n + PAGE - 1) // PAGE * PAGE
+
+
 cdef bint owns(const char* p) noexcept:
     """Whether `p` points into one of the segments. (There are few: each is as large as all earlier ones together.)"""
     cdef const Segment* g = segments

@@ -17,13 +17,14 @@ from libc.stdint cimport uintptr_t
 from libc.string cimport memset
 
 from cygrad.core.late_bound cimport late_bound
-from cygrad.core.store cimport arena
+from cygrad.core.store cimport arena, tables
 from cygrad.core.store.arena cimport Span
 from cygrad.core.store.size_class cimport LARGE, MEDIUM, SMALL, SMALL_CLASSES, class_bytes, class_of, rounded
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.core.source cimport doing, where
 
 from cygrad.core.errors import MemoryLimitError
+from cygrad.core.store.arena import in_pages
 
 cdef extern from "cygrad/platform.h" nogil:
     void CG_POISON(void* p, size_t n)
@@ -97,6 +98,13 @@ cdef Span* take(size_t size, size_t nbytes) except NULL:
     if arena.largest(limit - arena.committed if limit > arena.committed else 0) < size: over_limit(nbytes)
     raise MemoryError(f"the system cannot provide a block of {nbytes} bytes; cygrad has committed {arena.committed} "
                       f"bytes, {counters.live} of them in live tensors")
+
+
+def take_table(size_t nbytes):
+    """The address of a span of at least `nbytes` for the table of a backward pass."""
+    cdef Span* s = take((nbytes + arena.GRAIN - 1) // arena.GRAIN * arena.GRAIN, nbytes)
+    CG_UNPOISON(s.data, s.size)
+    return <size_t>s
 
 
 cdef inline void tick() noexcept:
@@ -467,11 +475,11 @@ CATEGORY_NAMES = ("parameters", "gradients", "optimizer", "saved", "workspace", 
 def stats() -> dict[str, Any]:
     """The current state of the memory, as a dict. In bytes: `live_bytes`, the memory of all tensors; `peak_bytes`, the
     maximum of the live bytes since the start or since `reset_peak()`; `cached_bytes`, free memory that the pool holds
-    for later allocations; `external_bytes`, memory of NumPy and other libraries that tensors share. External memory
-    counts nowhere else, and each byte counts once, however many tensors share it; gaps do not count. `live_buffers`
-    is the number of live buffers, `system_allocations` the number of times that the pool took memory from the system.
-    `by_category` divides the live bytes by purpose, a dict of "parameters", "gradients", "saved", "optimizer",
-    "workspace" and "other"."""
+    for later allocations, and tables of backward passes; `external_bytes`, memory of NumPy and other libraries that
+    tensors share. External memory counts nowhere else, and each byte counts once, however many tensors share it; gaps
+    do not count. `live_buffers` is the number of live buffers, `system_allocations` the number of times that the pool
+    took memory from the system. `by_category` divides the live bytes by purpose, a dict of "parameters", "gradients",
+    "saved", "optimizer", "workspace" and "other"."""
     cdef int c
     counters.external = late_bound.external_bytes()
     return {
@@ -500,11 +508,18 @@ def restart_peak():
     return before
 
 
+def most_held(size_t nbytes):
+    """The bytes that a buffer of `nbytes` on a span of its own takes from the system at most, in whole pages, when free
+    memory has gone back."""
+    return in_pages(SLAB if nbytes <= SMALL else rounded(nbytes))
+
+
 def empty_cache() -> None:
     """Return every page without a live buffer to the system."""
     global headers, window_peak, last_peak
     cdef Buffer* b
     window_peak = last_peak = counters.live         # earlier peaks no longer justify holding more
+    tables.free_spare()
     collect_idle()
     arena.release_all()
     while headers != NULL:

@@ -244,6 +244,17 @@ def test_calls_to_the_system_that_fail_for_good(witness):
     assert calls > 5 and failed > 0 and all(kinds)
 
 
+@pytest.mark.parametrize("model", ["mlp", "gpt"])
+def test_a_witness_outside_sees_what_a_budget_bounds(witness, model):
+    """memory.budget() bounds live bytes, also as a shadow allocator counts them. The pool keeps freed pages: as many as
+    the arena promises for a peak of the budget. With memory.limit() beside it pages are bounded too, and the bits are
+    the same. Its constant is for pages that are partly used: these models with some hundred buffers need less."""
+    budget, both, alone, nothing = witnessed(witness, "bound", model, 256 * KIB)
+    assert both <= budget + 256 * KIB
+    assert alone <= 1.25 * budget + 4 * MIB + 64 * KIB
+    assert nothing > both
+
+
 def test_small_buffers_that_live_on_pin_a_page_each():
     kept = []
     for k in (1, 5, 9, 16, 31, 63):                 # 64 bytes to 4 KiB

@@ -1,9 +1,10 @@
-"""The wording of errors: memory.offload()."""
+"""The wording of errors: memory.offload(), and memory.budget() with a folder."""
 
 import errno
 
 import cygrad as cg
 from disks import (
+    budget_of_a_full_disk,
     changed,
     full_disk,
     offload_nowhere,
@@ -13,6 +14,7 @@ from disks import (
     open_offload,
     read_in_a_fork,
     unreadable,
+    unreadable_budget,
 )
 
 CASES = [
@@ -53,4 +55,16 @@ CASES = [
     (read_in_a_fork, RuntimeError,
      "sin: a value that backward needs is in the file of memory.offload() in process <*>, and this is a fork of it; "
      "run backward there, or record in this process"),
+    (lambda: cg.memory.budget(10, offload=3), TypeError,
+     "memory.budget: the path of a folder is required, such as 'spill'; got 3"),
+    (lambda: cg.memory.budget(10, offload="/nowhere/at/all"), FileNotFoundError,
+     "[Errno 2] memory.budget: no file can be made in '/nowhere/at/all' (No such file or directory); pass a folder on "
+     "a disk that can be written"),
+    (budget_of_a_full_disk, cg.MemoryLimitError,
+     "memory.budget of 600,000 bytes: mul at <*> requested 200,000 bytes, but <*> are live that cannot be evicted (<*>"
+     "): parameters, gradients, what Python names refer to, and what the running operation reads; the budget must be "
+     "at least <*> bytes here; nothing more can be written to <*> (No space left on device)"),
+    (unreadable_budget, RuntimeError,
+     "mul: the file of memory.budget() in <*> cannot be read (Input/output error), and with it 200,000 bytes that "
+     "backward needs; run the step again, in another folder if it happens again"),
 ]
