@@ -150,9 +150,21 @@ def _copy(a: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
     out[...] = a
 
 
+def numbers(leaves: list[Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
+    """A vector of numbers of one type in one step, or None if they have no common array of this dtype. One by one,
+    they take 4 us each."""
+    try: a = asarray(leaves).detach().numpy()
+    except (TypeError, ValueError, OverflowError): return None
+    return a if a.dtype == dtype and a.ndim == 1 else None
+
+
 def stacked(leaves: list[Any], what: str) -> Column:
-    arrays = [array_of(x, what) for x in leaves]
-    first = arrays[0]
+    kinds, first = set(map(type, leaves)), array_of(leaves[0], what)
+    if first.ndim == 0 and len(kinds) == 1:
+        column = numbers(leaves, first.dtype)
+        if column is not None: return whole(column)
+    ready = kinds == {np.ndarray} and leaves[0].dtype == first.dtype        # then arrays of this dtype are as they are
+    arrays = [x if ready and x.dtype == first.dtype else array_of(x, what) for x in leaves]
     for a in arrays:
         if a.shape != first.shape or a.dtype != first.dtype:
             raise ValueError(f"DataLoader: {what} is {a.dtype} of shape {a.shape}, but the first of its batch is "

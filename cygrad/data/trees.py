@@ -3,15 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+import numpy as np
+
 Spec: TypeAlias = Any       # None for a leaf, else (type, keys or None, specs of the parts)
+LEAVES = (np.ndarray, int, float, np.generic)  # the most frequent leaves: asking whether they are mappings takes longer
 
 
 def flatten(tree: Any, leaves: list[Any]) -> Spec:
     """Append the leaves of `tree` to `leaves`. Returns what build() needs besides them."""
-    if isinstance(tree, Mapping):
-        return dict, (*tree,), tuple(flatten(part, leaves) for part in tree.values())
-    if isinstance(tree, (tuple, list)):
-        return type(tree), None, tuple(flatten(part, leaves) for part in tree)
+    if not isinstance(tree, LEAVES):
+        if isinstance(tree, Mapping):
+            return dict, (*tree,), tuple([flatten(part, leaves) for part in tree.values()])
+        if isinstance(tree, (tuple, list)):
+            return type(tree), None, tuple([flatten(part, leaves) for part in tree])
     leaves.append(tree)
     return None
 

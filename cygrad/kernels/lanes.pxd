@@ -148,7 +148,7 @@ cdef inline double sum_terms(Term what, const real* x, const real* y, real c, Py
     cdef real partial[LANES]
     cdef double result = 0
     cdef Py_ssize_t i = 0, stop, l
-    while n - i >= 2 * WIDE:
+    while n - i >= WIDE:
         stop = min(i + BLOCK, n)
         for l in range(WIDE): lane[l] = 0
         while i + WIDE <= stop:

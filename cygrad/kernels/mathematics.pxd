@@ -20,6 +20,8 @@ cdef extern from "cygrad/single.h" nogil:
     float cg_gauss_f(float x) noexcept
     float cg_log_f(float x) noexcept
     float cg_log1p_f(float x) noexcept
+    float cg_log_of_base_f(float x, float scale, float high, float low) noexcept
+    float cg_exp2_f(float x) noexcept
     float cg_pow_f(float x, float e) noexcept
     float cg_pow_of_ordinary_f(float x, float e) noexcept
     bint cg_pow_ordinary_f(float x, float e) noexcept
@@ -29,6 +31,7 @@ cdef extern from "cygrad/single.h" nogil:
     float cg_asin_f(float x) noexcept
     float cg_acos_f(float x) noexcept
     float cg_atan_f(float x) noexcept
+    float cg_atan2_f(float y, float x) noexcept
     float cg_sinh_f(float x) noexcept
     float cg_cosh_f(float x) noexcept
     float cg_tanh_f(float x) noexcept
@@ -36,6 +39,7 @@ cdef extern from "cygrad/single.h" nogil:
     float cg_acosh_f(float x) noexcept
     float cg_atanh_f(float x) noexcept
     float cg_erf_f(float x) noexcept
+    float cg_erfc_f(float x) noexcept
     float cg_normal_f(float x, bint near) noexcept
     float cg_sigmoid_f(float x, bint near) noexcept
     float cg_softplus_f(float x, bint near) noexcept
@@ -122,6 +126,14 @@ cdef inline real down(real y) noexcept nogil:
 cdef inline real expm1(real x) noexcept nogil: return cg_expm1_f(x) if real is float else cg_expm1_d(x)
 cdef inline real log(real x) noexcept nogil:   return cg_log_f(x) if real is float else cg_log_d(x)
 cdef inline real log1p(real x) noexcept nogil: return cg_log1p_f(x) if real is float else cg_log1p_d(x)
+cdef inline real log2(real x) noexcept nogil:
+    return cg_log_of_base_f(x, 1.4426950408889634, 1, 0) if real is float else math.log2(x)
+
+cdef inline real log10(real x) noexcept nogil:     # high is log10(2) in units of 2^-17
+    return (cg_log_of_base_f(x, 0.4342944819032518, 39457 / 131072.0, -3.0243555500519825e-06) if real is float else
+            math.log10(x))
+
+cdef inline real exp2(real x) noexcept nogil:  return cg_exp2_f(x) if real is float else math.exp2(x)
 cdef inline real pow(real x, real e) noexcept nogil: return cg_pow_f(x, e) if real is float else math.pow(x, e)
 
 cdef inline bint pow_ordinary(real x, real e) noexcept nogil:
@@ -145,6 +157,14 @@ cdef inline real tan_far(real x) noexcept nogil: return <real>math.tan(x) if far
 cdef inline real asin(real x) noexcept nogil:  return cg_asin_f(x) if real is float else cg_asin_d(x)
 cdef inline real acos(real x) noexcept nogil:  return cg_acos_f(x) if real is float else cg_acos_d(x)
 cdef inline real atan(real x) noexcept nogil:  return cg_atan_f(x) if real is float else cg_atan_d(x)
+cdef inline real atan2(real y, real x) noexcept nogil: return cg_atan2_f(y, x) if real is float else math.atan2(y, x)
+cdef inline real hypot(real x, real y) noexcept nogil:
+    """sqrt(x^2 + y^2): for float32 in float64, where squares do not overflow."""
+    cdef double r
+    if real is float:
+        r = math.sqrt(<double>x * x + <double>y * y)
+        return <float>(math.INFINITY if (fabs(x) == math.INFINITY) | (fabs(y) == math.INFINITY) else r)
+    else: return math.hypot(x, y)
 
 # ---- hyperbolic functions
 cdef inline real sinh(real x) noexcept nogil:  return cg_sinh_f(x) if real is float else cg_sinh_d(x)
@@ -156,6 +176,7 @@ cdef inline real atanh(real x) noexcept nogil: return cg_atanh_f(x) if real is f
 
 # ---- activations
 cdef inline real erf(real x) noexcept nogil:   return cg_erf_f(x) if real is float else cg_erf_d(x)
+cdef inline real erfc(real x) noexcept nogil:  return cg_erfc_f(x) if real is float else math.erfc(x)
 
 cdef inline real logistic(real x, bint near=False) noexcept nogil:
     """1 / (1 + e^-x)"""

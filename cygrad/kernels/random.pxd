@@ -5,8 +5,9 @@ cdef enum Law:
     NORMAL                  # a + b z, z of mean 0 and variance 1
     BERNOULLI               # 1 with probability a, else 0
 
-cdef enum:
-    LANES = 64              # blocks that are computed together: their words stay in the first-level cache
+cdef extern from "cygrad/philox.h" nogil:
+    enum:
+        LANES "CG_BLOCKS"   # blocks that are computed together: their words stay in the first-level cache
 
 cdef void make_words(uint64_t key, uint64_t first, uint32_t* words) noexcept nogil
 cdef void make_block(uint64_t key, uint64_t block, uint64_t attempt, uint32_t* w) noexcept nogil

@@ -7,43 +7,32 @@ thread, and again later.
 The lower 64 bits of a 128-bit counter are the number of the block. The upper 64 bits count the attempts for an integer,
 which may be drawn several times; for other draws they are 0."""
 
-from libc.math cimport M_PI, cos, log, nextafter, nextafterf, sin, sqrt
+from libc.math cimport M_PI, cos, fabs, log, nextafter, nextafterf, sin, sqrt
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from cygrad.kernels.array cimport itemsize, real
 from cygrad.kernels.by_dtype cimport call, element, vector
+from cygrad.kernels.mathematics cimport log as near_log
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
-cdef enum:
-    ROUNDS = 10
+cdef extern from "cygrad/platform.h" nogil:
+    void cg_prefetch(const char* p, size_t nbytes)
 
-cdef uint32_t M0 = 0xD2511F53, M1 = 0xCD9E8D57      # the multipliers
-cdef uint32_t W0 = 0x9E3779B9, W1 = 0xBB67AE85      # added to the key in each round
+cdef extern from "cygrad/philox.h" nogil:
+    void cg_philox(uint64_t key, uint64_t first, uint32_t* words) noexcept
+    const uint32_t M0 "CG_M0", M1 "CG_M1"           # the multipliers
+    const uint32_t W0 "CG_W0", W1 "CG_W1"           # added to the key in each round
+    const int ROUNDS "CG_ROUNDS"
+
+cdef extern from "cygrad/double.h" nogil:
+    void cg_turn_d(double x, double* sine, double* cosine) noexcept
 
 
 # ---- blocks ----------------------------------------------------------------------------------------------------------
 
 cdef void make_words(uint64_t key, uint64_t first, uint32_t* words) noexcept nogil:
     """The words of blocks first to first + LANES - 1."""
-    cdef uint32_t k0 = <uint32_t>key, k1 = <uint32_t>(key >> 32)
-    cdef uint32_t c0[LANES]
-    cdef uint32_t c1[LANES]
-    cdef uint32_t c2[LANES]
-    cdef uint32_t c3[LANES]
-    cdef uint32_t t1, t3
-    cdef uint64_t p0, p1
-    cdef int i, _
-    for i in range(LANES):
-        c0[i], c1[i], c2[i], c3[i] = <uint32_t>(first + i), <uint32_t>((first + i) >> 32), 0, 0
-    for _ in range(ROUNDS):
-        for i in range(LANES):
-            p0, p1, t1, t3 = <uint64_t>M0 * c0[i], <uint64_t>M1 * c2[i], c1[i], c3[i]
-            c0[i], c1[i] = <uint32_t>(p1 >> 32) ^ t1 ^ k0, <uint32_t>p1
-            c2[i], c3[i] = <uint32_t>(p0 >> 32) ^ t3 ^ k1, <uint32_t>p0
-        k0 += W0
-        k1 += W1
-    for i in range(LANES):
-        words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3] = c0[i], c1[i], c2[i], c3[i]
+    cg_philox(key, first, words)
 
 
 cdef void make_block(uint64_t key, uint64_t block, uint64_t attempt, uint32_t* w) noexcept nogil:
@@ -112,17 +101,49 @@ cdef void normal_(uint64_t key, uint64_t first, double mean, double scale, real[
 
     u has 64 bits, so the tails reach 9.4 standard deviations. A float32 result is the float64 result, rounded."""
     cdef uint32_t words[4 * LANES]
-    cdef Py_ssize_t done = 0, n = y.shape[0], k
-    cdef double r, angle
+    cdef double u[LANES]
+    cdef double turn[LANES]
+    cdef float z[2 * LANES]
+    cdef Py_ssize_t done = 0, n = y.shape[0], k, count
+    cdef double r
     while done < n:
         make_words(key, first, words)
         first += LANES
-        for k in range(min((n - done + 1) // 2, <Py_ssize_t>LANES)):
-            r = scale * sqrt(-2 * log((<double>pair(words, 2 * k) + 0.5) * (1.0 / 18446744073709551616.0)))
-            angle = 2 * M_PI * unit(pair(words, 2 * k + 1))
-            y[done] = <real>(mean + r * cos(angle))
-            if done + 1 < n: y[done + 1] = <real>(mean + r * sin(angle))
+        count = min(n - done, <Py_ssize_t>(2 * LANES))
+        for k in range(LANES):
+            u[k] = (<double>pair(words, 2 * k) + 0.5) * (1.0 / 18446744073709551616.0)
+            turn[k] = unit(pair(words, 2 * k + 1))
+        if real is float:
+            if rounded_normals(u, turn, mean, scale, z):
+                for k in range(count): y[done + k] = z[k]
+                done += count
+                continue
+        for k in range((count + 1) // 2):
+            r = scale * sqrt(-2 * log(u[k]))
+            y[done] = <real>(mean + r * cos(2 * M_PI * turn[k]))
+            if done + 1 < n: y[done + 1] = <real>(mean + r * sin(2 * M_PI * turn[k]))
             done += 2
+
+
+cdef bint rounded_normals(const double* u, const double* turn, double mean, double scale, float* z) noexcept nogil:
+    """The float32 numbers of LANES blocks, from vectorized functions, whose last digits are not those of the C library.
+    False if one of them might be rounded otherwise, which is the case in one of about 5,000 calls."""
+    cdef double v[2 * LANES]
+    cdef double error[2 * LANES]
+    cdef double r, y, sine, cosine
+    cdef Py_ssize_t k
+    cdef int wrong = 0
+    for k in range(LANES):
+        r = scale * sqrt(-2 * near_log(u[k]))
+        cg_turn_d(turn[k], &sine, &cosine)
+        v[2 * k], v[2 * k + 1] = r * cosine, r * sine
+        error[2 * k] = error[2 * k + 1] = r * (1.0 / 70368744177664.0)      # 2^-46; both errors are below 2^-48
+    for k in range(2 * LANES):
+        y = mean + v[k]
+        r = error[k] + fabs(y) * (1.0 / 1125899906842624.0)
+        z[k] = <float>y
+        wrong |= (<float>(y - r) != z[k]) | (<float>(y + r) != z[k])
+    return wrong == 0
 
 
 cdef void bernoulli_(uint64_t key, uint64_t first, double p, uint8_t* y, Py_ssize_t n) noexcept nogil:
@@ -181,11 +202,12 @@ cdef Py_ssize_t whole_blocks(Py_ssize_t n, int t) noexcept nogil:
 
 # ---- integers --------------------------------------------------------------------------------------------------------
 
-cdef inline uint64_t bounded(uint64_t key, uint64_t block, uint64_t max_value, uint64_t mask) noexcept nogil:
+cdef inline uint64_t bounded(uint64_t key, uint64_t block, uint64_t max_value, uint64_t mask,
+                             uint64_t attempt) noexcept nogil:
     """A number from 0 to `max_value`, uniform. Draws as many bits as max_value has (`mask`), again while they are
     larger."""
     cdef uint32_t w[4]
-    cdef uint64_t attempt = 0, v
+    cdef uint64_t v
     while True:
         make_block(key, block, attempt, w)
         v = (<uint64_t>w[1] << 32 | w[0]) & mask
@@ -208,9 +230,23 @@ cdef struct Draw:
 
 
 cdef void integers_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """The first attempts of LANES numbers are made together; few numbers need another one."""
     cdef Draw* d = <Draw*>job
-    cdef uint64_t mask = mask_for(d.max_value)
-    for i in range(start, stop): d.y[i] = d.low + bounded(d.key, d.counter + <uint64_t>i, d.max_value, mask)
+    cdef uint32_t words[4 * LANES]
+    cdef uint64_t v[LANES]
+    cdef uint64_t mask = mask_for(d.max_value), max_value = d.max_value, a, b, first, more
+    cdef Py_ssize_t k, count
+    while start < stop:
+        first, count, more = d.counter + <uint64_t>start, min(stop - start, <Py_ssize_t>LANES), 0
+        make_words(d.key, first, words)
+        for k in range(LANES):
+            a, b = pair(words, 2 * k) & mask, pair(words, 2 * k + 1) & mask
+            v[k] = a if a <= max_value else b
+            more |= v[k] > max_value
+        for k in range(count if more else 0):
+            if v[k] > max_value: v[k] = bounded(d.key, first + <uint64_t>k, max_value, mask, 1)
+        for k in range(count): d.y[start + k] = d.low + v[k]
+        start += count
 
 
 cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t max_value, Py_ssize_t n,
@@ -223,13 +259,26 @@ cdef int integers(uint64_t key, uint64_t counter, uint64_t low, uint64_t max_val
 
 cdef int permute(uint64_t key, uint64_t counter, Py_ssize_t n, uint64_t* y) except -1:
     """y = a random permutation of 0 ... n - 1 (Fisher and Yates; Durstenfeld 1964); one block each."""
-    cdef Py_ssize_t i
-    cdef uint64_t j
+    cdef uint32_t words[4 * LANES]
+    cdef uint64_t v[LANES]
+    cdef Py_ssize_t i, k, low, high = n - 1
+    cdef uint64_t a, b, mask
     with nogil:
         for i in range(n): y[i] = i
-        for i in range(n - 1, 0, -1):
-            j = bounded(key, counter + <uint64_t>i, i, mask_for(i))
-            y[i], y[j] = y[j], y[i]
+        while high > 0:                             # exchange y[high] ... y[low]
+            low = max(<Py_ssize_t>1, high - (LANES - 1))
+            make_words(key, counter + <uint64_t>low, words)
+            for k in range(LANES):
+                mask = mask_for(<uint64_t>(low + k))
+                a, b = pair(words, 2 * k) & mask, pair(words, 2 * k + 1) & mask
+                v[k] = a if a <= <uint64_t>(low + k) else b
+            for k in range(high - low + 1):
+                i = low + k
+                if v[k] > <uint64_t>i: v[k] = bounded(key, counter + <uint64_t>i, i, mask_for(i), 1)
+                cg_prefetch(<const char*>(y + v[k]), 8)     # the memory is read at random places
+            for k in range(high - low, -1, -1): y[low + k], y[v[k]] = y[v[k]], y[low + k]
+            high = low - 1
+    return 0
 
 
 # ---- dropout ---------------------------------------------------------------------------------------------------------

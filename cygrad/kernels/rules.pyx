@@ -5,8 +5,9 @@ has the rules with norms, and runs all of them."""
 from libc.float cimport DBL_MAX, FLT_MAX
 
 from cygrad.kernels.array cimport real
+from cygrad.kernels.by_dtype cimport reals
 from cygrad.kernels.mathematics cimport fabs, sqrt
-from cygrad.kernels.update cimport L2, add_kernel, bounded
+from cygrad.kernels.update cimport L2, add_kernel, add_linear, bounded
 
 
 cdef inline real decayed(const real* g, const real* w, Py_ssize_t i, real l2, bint decays) noexcept nogil:
@@ -54,6 +55,64 @@ cdef void nesterov(real* w, const real* g, real** s, const double* c, Py_ssize_t
         w[i] += ahead * u - momentum * v[i]
         v[i] = u
 
+
+# ---- the parts of linear rules: what precedes the sum target += sign lr g, and what follows it
+
+cdef void sgd_before(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """w -= lr l2 w, for a decay above 0"""
+    cdef real rate = <real>c[0] * <real>c[L2]
+    for i in range(n): w[i] -= rate * w[i]
+
+
+cdef void sgdw_before(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """v *= momentum"""
+    cdef real momentum = <real>c[1]
+    cdef real* v = s[0]
+    for i in range(n): v[i] *= momentum
+
+
+cdef void sgdw_after(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """w -= v + decay w"""
+    cdef real decay = <real>c[2]
+    cdef const real* v = s[0]
+    for i in range(n): w[i] -= v[i] + decay * w[i]
+
+
+cdef void momentum_before(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """v = momentum v + lr l2 w"""
+    cdef real momentum = <real>c[1], rate = <real>c[0] * <real>c[L2]
+    cdef real* v = s[0]
+    if rate == 0:                                   # (w is not read: see decayed())
+        for i in range(n): v[i] *= momentum
+        return
+    for i in range(n): v[i] = momentum * v[i] + rate * w[i]
+
+
+cdef void momentum_after(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """w -= v"""
+    cdef const real* v = s[0]
+    for i in range(n): w[i] -= v[i]
+
+
+cdef void nesterov_before(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """u = momentum v; v = u - lr l2 w; w -= u"""
+    cdef real momentum = <real>c[1], rate = <real>c[0] * <real>c[L2], u
+    cdef real* v = s[0]
+    cdef bint decays = rate != 0
+    for i in range(n):
+        u = momentum * v[i]
+        v[i] = u - rate * w[i] if decays else u
+        w[i] -= u
+
+
+cdef void nesterov_after(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """w += (1 + momentum) v"""
+    cdef real ahead = 1 + <real>c[1]
+    cdef const real* v = s[0]
+    for i in range(n): w[i] += ahead * v[i]
+
+
+# ---- the others ------------------------------------------------------------------------------------------------------
 
 cdef void adagrad(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
     """v += g^2; w -= lr g / (sqrt(v) + eps)"""
@@ -243,3 +302,11 @@ add_kernel("amsbound", <void*>amsbound[float], <void*>amsbound[double])
 add_kernel("adabelief", <void*>adabelief[float], <void*>adabelief[double])
 add_kernel("adabelief_max", <void*>adabelief_max[float], <void*>adabelief_max[double])
 add_kernel("lion", <void*>lion[float], <void*>lion[double])
+
+add_linear("sgd", -1, -1, True, reals(<void*>sgd_before[float], <void*>sgd_before[double]), reals(NULL, NULL))
+add_linear("sgdw", 0, 1, False, reals(<void*>sgdw_before[float], <void*>sgdw_before[double]),
+           reals(<void*>sgdw_after[float], <void*>sgdw_after[double]))
+add_linear("momentum", 0, 1, False, reals(<void*>momentum_before[float], <void*>momentum_before[double]),
+           reals(<void*>momentum_after[float], <void*>momentum_after[double]))
+add_linear("nesterov", 0, -1, True, reals(<void*>nesterov_before[float], <void*>nesterov_before[double]),
+           reals(<void*>nesterov_after[float], <void*>nesterov_after[double]))

@@ -26,6 +26,13 @@ def operands(type):
 
 
 @cache
+def bare_operands(type):
+    """The same names without marks; None if one stands for a list."""
+    names = operands(type)
+    return None if any(name[0] in "*[" for name in names) else tuple([name.strip("?") for name in names])
+
+
+@cache
 def results(type):
     """How many results the row `type` has, if its function runs the operator of the row alone; else None. The operator
     can give more, for its formula."""
@@ -85,7 +92,7 @@ def call(type, inputs, arguments):
     given = bind(type, inputs)
     if not isinstance(arguments, dict):
         raise TypeError(f"{type}: the arguments must be a dict, got {described(arguments)}")
-    check_names(type, arguments)
+    if arguments: check_names(type, arguments)
     for name, value in arguments.items(): given[name] = plain(value)
     for name in arguments_taken(type)[0]:
         if name not in given: raise TypeError(f"{type}: the argument {name!r} is missing")
@@ -130,6 +137,8 @@ def bind(type, inputs):
     if not isinstance(inputs, (list, tuple)):
         raise TypeError(f"{type}: the inputs must be a list, got {described(inputs)}")
     check_count(type, len(inputs))
+    bare = bare_operands(type)
+    if bare is not None and all(isinstance(x, Tensor) for x in inputs): return dict(zip(bare, inputs, strict=False))
     names, bound = operands(type), {}
     at = next((i for i, name in enumerate(names) if name[0] in "*["), len(names))
     if at < len(names):

@@ -1,7 +1,8 @@
 /* The Python frames of this thread, the innermost first, each with the address of its current instruction.
 
    The public functions create an object for each frame. That is too slow for a profile, and the objects trigger the
-   garbage collector. For Python 3.11 the frames are therefore read from the interpreter's own structs. */
+   garbage collector. For Python 3.11 the frames are therefore read from the interpreter's own structs. So are the
+   local variables of a frame object: before Python 3.13 its f_locals is a copy that keeps them alive. */
 #ifndef CYGRAD_FRAMES_H
 #define CYGRAD_FRAMES_H
 
@@ -42,6 +43,15 @@ static inline int cg_instruction(const cg_frame *f) {
     return _PyInterpreterFrame_LASTI((_PyInterpreterFrame *)f->frame) * (int)sizeof(_Py_CODEUNIT);
 }
 
+/* The value of the i-th local variable of a frame object, a new reference; NULL, without an error, if it has none. */
+static inline PyObject *cg_local(PyObject *frame, int i, PyObject *name) {
+    (void)name;
+    PyObject *value = ((PyFrameObject *)frame)->f_frame->localsplus[i];
+    if (value != NULL && PyCell_Check(value)) value = PyCell_GET(value);
+    Py_XINCREF(value);
+    return value;
+}
+
 #else
 
 static inline int cg_stack(cg_frame *stack, int capacity) {
@@ -69,6 +79,18 @@ static inline void *cg_code(const cg_frame *f) {
 
 static inline int cg_instruction(const cg_frame *f) {
     return PyFrame_GetLasti((PyFrameObject *)f->frame);
+}
+
+static inline PyObject *cg_local(PyObject *frame, int i, PyObject *name) {
+    (void)i;
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject *value = PyFrame_GetVar((PyFrameObject *)frame, name);
+    if (value == NULL) PyErr_Clear();
+    return value;
+#else
+    (void)frame, (void)name;
+    return NULL;
+#endif
 }
 
 #endif

@@ -149,14 +149,23 @@ static inline float cg_expm1_f(float x) {
     return x == 0 ? x : y;
 }
 
+/* 2^64 e^(x + low) for x from -115 to 0, which is never denormal, so one addition adds n to the exponent. */
+static inline float cg_exp_sum_up_f(float x, float low) {
+    float shifted = cg_fma_f(x, 0x1.715476p+0f, CG_ROUNDER_F + 64), n = shifted - (CG_ROUNDER_F + 64);
+    float r = cg_fma_f(-n, CG_LN2_LOW_F, low + cg_fma_f(-n, CG_LN2_HIGH_F, x));
+    return cg_times_power_f(cg_exp_core_f(r), shifted);
+}
+
 /* e^(-x^2 / 2) and e^(-x^2). x^2 has two parts: the square of the upper 12 bits, which is exact, and the rest. The
    rounding error of the whole square would be up to 50 times 2^-24 in the exponential. cg_bell_core_f takes
-   0 <= b <= 15 and has a factor of 2^64, so that it is never denormal and one addition adds n to the exponent. */
+   0 <= b <= 15, cg_gauss_core_f takes 0 <= b <= 10.5; both have a factor of 2^64. */
 static inline float cg_bell_core_f(float b) {
-    float high = cg_from_bits_f(cg_bits_f(b) & ~0xfff), leading = -0.5f * (high * high), rest = (b - high) * (b + high);
-    float shifted = cg_fma_f(leading, 0x1.715476p+0f, CG_ROUNDER_F + 64), n = shifted - (CG_ROUNDER_F + 64);
-    float r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(rest, -0.5f, cg_fma_f(-n, CG_LN2_HIGH_F, leading)));
-    return cg_times_power_f(cg_exp_core_f(r), shifted);
+    float high = cg_from_bits_f(cg_bits_f(b) & ~0xfff);
+    return cg_exp_sum_up_f(-0.5f * (high * high), -0.5f * ((b - high) * (b + high)));
+}
+static inline float cg_gauss_core_f(float b) {
+    float high = cg_from_bits_f(cg_bits_f(b) & ~0xfff);
+    return cg_exp_sum_up_f(-(high * high), -((b - high) * (b + high)));
 }
 
 /* min(|x|, limit); limit for NaN. One instruction with integers, seven with floats. */
@@ -171,8 +180,7 @@ static inline float cg_bell_f(float x, int near) {
 }
 
 static inline float cg_gauss_f(float x) {
-    float a = fabsf(x), b = a > 10.5f ? 10.5f : a, high = cg_from_bits_f(cg_bits_f(b) & ~0xfff);
-    float y = cg_exp_sum_f(-(high * high), -((b - high) * (b + high)));
+    float y = cg_down_f(cg_gauss_core_f(cg_size_f(x, 10.5f)));
     return x == x ? y : x;
 }
 
@@ -292,14 +300,30 @@ static inline float cg_log_core_f(float f, float k) {
     return cg_fma_f(k, CG_LN2_HIGH_F, f + p);
 }
 
-static inline float cg_log_f(float x) {
+/* f and *k of cg_log_core_f for x = 2^k (1 + f), x > 0. */
+static inline float cg_log_split_f(float x, float *k) {
     int denormal = x < 0x1p-126f;
-    float y = denormal ? x * 0x1p23f : x, m;
-    int32_t i = cg_bits_f(y) - 0x3f3504f3, k = i >> 23; /* 0x3f3504f3: sqrt(1/2) */
-    m = cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3);
-    y = cg_log_core_f(m - 1, (float)(denormal ? k - 23 : k));
+    int32_t i = cg_bits_f(denormal ? x * 0x1p23f : x) - 0x3f3504f3, n = i >> 23; /* 0x3f3504f3: sqrt(1/2) */
+    *k = (float)(denormal ? n - 23 : n);
+    return cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3) - 1;
+}
+
+/* y for x > 0; the logarithms of the other numbers. */
+static inline float cg_log_ends_f(float x, float y) {
     y = x > 0 ? y : x == 0 ? -INFINITY : NAN;
     return x < INFINITY ? y : x; /* inf, and NaN with its sign */
+}
+
+static inline float cg_log_f(float x) {
+    float k, f = cg_log_split_f(x, &k);
+    return cg_log_ends_f(x, cg_log_core_f(f, k));
+}
+
+/* log x / log b, where scale is 1 / log b, and log 2 / log b is high + low. high has 16 bits, so its product with k is
+   exact and the last sum is the only one that rounds a large result: powers of b give integers. */
+static inline float cg_log_of_base_f(float x, float scale, float high, float low) {
+    float k, f = cg_log_split_f(x, &k);
+    return cg_log_ends_f(x, cg_fma_f(k, high, cg_fma_f(cg_log_core_f(f, 0), scale, k * low)));
 }
 
 /* log(1 + x). The rounding error of 1 + x is added to f. For small x, f is x. */
@@ -386,10 +410,9 @@ static inline float cg_erf_f(float x) {
     return copysignf(a >= 1 ? 1 - cg_exp_near_f(q) : cg_fma_f(b, p, b), x);
 }
 
-/* The probability that a standard normal variable exceeds b, for 0 <= b <= 15: e^(-b^2 / 2) w P(b w) with
-   w = 1 / (b + 1.875). Errors are up to 5 ulp, because five factors are rounded. The result has a factor of 2^64 unit,
-   because cg_bell_core_f has a factor of 2^64; unit is a constant. */
-static inline float cg_tail_f(float b, float unit) {
+/* w P(b w) with w = 1 / (b + 1.875), times unit, which is a constant: e^(b^2 / 2) times the probability that a standard
+   normal variable exceeds b. */
+static inline float cg_tail_factor_f(float b, float unit) {
     float w = 1 / (b + 1.875f), u = b * w, p = 0x1.08d464p-3f * unit;
     p = cg_fma_f(p, u, -0x1.8ef4ecp-2f * unit);
     p = cg_fma_f(p, u, 0x1.a0275cp-2f * unit);
@@ -400,7 +423,19 @@ static inline float cg_tail_f(float b, float unit) {
     p = cg_fma_f(p, u, -0x1.c21b32p-3f * unit);
     p = cg_fma_f(p, u, -0x1.dc304cp-2f * unit);
     p = cg_fma_f(p, u, 0x1.e00000p-1f * unit);
-    return cg_bell_core_f(b) * (w * p);
+    return w * p;
+}
+
+/* The probability that a standard normal variable exceeds b, for 0 <= b <= 15. Errors are up to 5 ulp, because five
+   factors are rounded. The result has a factor of 2^64 unit, because cg_bell_core_f has a factor of 2^64. */
+static inline float cg_tail_f(float b, float unit) { return cg_bell_core_f(b) * cg_tail_factor_f(b, unit); }
+
+/* 1 - erf x, which is 2 or nearly 2 for negative x. Errors are up to 5 ulp, as those of cg_tail_f. Its e^(-b^2 / 2) is
+   that of x and not of the rounded b = x sqrt 2. */
+static inline float cg_erfc_f(float x) {
+    float a = cg_size_f(x, 10.5f), y = cg_down_f(cg_gauss_core_f(a) * cg_tail_factor_f(a * 0x1.6a09e6p+0f, 2));
+    y = x < 0 ? 2 - y : y;
+    return x == x ? y : x;
 }
 
 /* The cumulative distribution function, accurate also for small results. NaN is treated as a large number. */
@@ -504,8 +539,9 @@ static inline float cg_acos_f(float x) {
 }
 
 /* Above 1, atan x = pi / 2 + atan(-1 / x). */
-static inline float cg_atan_f(float x) {
-    float a = fabsf(x), b = a > 1 ? -1 / a : a, z = b * b, p = -0x1.d4f7dap-10f, y;
+/* atan b - b for |b| <= 1. */
+static inline float cg_atan_core_f(float b) {
+    float z = b * b, p = -0x1.d4f7dap-10f;
     p = cg_fma_f(p, z, 0x1.64eda4p-7f);
     p = cg_fma_f(p, z, -0x1.fe1b46p-6f);
     p = cg_fma_f(p, z, 0x1.da6948p-5f);
@@ -514,9 +550,26 @@ static inline float cg_atan_f(float x) {
     p = cg_fma_f(p, z, -0x1.2420a8p-3f);
     p = cg_fma_f(p, z, 0x1.9991e4p-3f);
     p = cg_fma_f(p, z, -0x1.55553ep-2f);
-    p = b * (z * p);
+    return b * (z * p);
+}
+
+static inline float cg_atan_f(float x) {
+    float a = fabsf(x), b = a > 1 ? -1 / a : a, p = cg_atan_core_f(b), y;
     y = a > 1 ? CG_HALF_PI_F + (b + (p + CG_HALF_PI_LOW_F)) : b + p;
     return copysignf(y, x);
+}
+
+/* The angle of the point (x, y): quarter + sign atan b, where b is the smaller coordinate divided by the larger one, and
+   quarter is 0, pi / 2 or pi. The origin counts as a point of the axis that the sign of x tells. */
+static inline float cg_atan2_f(float y, float x) {
+    float a = fabsf(y), c = fabsf(x), low = a < c ? a : c, high = a < c ? c : a, b = high == 0 ? 0 : low / high, p, turns;
+    int behind = cg_bits_f(x) < 0, steep = a > c;
+    b = low == INFINITY ? 1 : b;
+    b = behind ^ steep ? -b : b;
+    p = cg_atan_core_f(b);
+    turns = steep ? 1 : behind ? 2 : 0;
+    p = cg_fma_f(turns, CG_HALF_PI_F, b + cg_fma_f(turns, CG_HALF_PI_LOW_F, p));
+    return x == x && y == y ? copysignf(p, y) : x + y;
 }
 
 /* ---- powers --------------------------------------------------------------------------------------------------- */
@@ -527,11 +580,30 @@ static inline int64_t cg_bits64(double x) {
     return i;
 }
 
+/* 2^r for |r| <= 1/2. */
+static inline float cg_exp2_core_f(float r) {
+    float y = 0x1.442fd4p-13f;
+    y = cg_fma_f(y, r, 0x1.5f0a78p-10f);
+    y = cg_fma_f(y, r, 0x1.3b2a3ep-7f);
+    y = cg_fma_f(y, r, 0x1.c6af78p-5f);
+    y = cg_fma_f(y, r, 0x1.ebfbe0p-3f);
+    y = cg_fma_f(y, r, 0x1.62e430p-1f);
+    return cg_fma_f(y, r, 1);
+}
+
+static inline float cg_exp2_f(float x) {
+    float b = x < -152 ? -152 : x, shifted, y;
+    b = b > 128 ? 128 : b;
+    shifted = b + CG_ROUNDER_F;
+    y = cg_scale_f(cg_exp2_core_f(b - (shifted - CG_ROUNDER_F)), shifted);
+    return x == x ? y : x;
+}
+
 /* 2^(e log2 a) for a = 2^k m. i is the bits of a minus those of sqrt(1/2). log2 m = s P(s^2) with s = (m - 1) / (m + 1)
    has an error of 2^-36, because the exponent multiplies it by up to 2^7. `clamped` is needed if the result may be
    denormal, 0 or infinite. Without it the function is faster and returns the same bits. */
 static inline float cg_pow_core_f(int32_t i, int32_t k, float e, int clamped) {
-    float m = cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3), q = 1 / (m + 1), r, y = 0x1.442fd4p-13f;
+    float m = cg_from_bits_f((i & 0x7fffff) + 0x3f3504f3), q = 1 / (m + 1), y;
     double f = m - 1, s = f * q, z, p = 0x1.5ceaef3851218p-2, t, n;
     uint32_t bits, half;
     s = cg_fma_d(cg_fma_d(-s, f + 2, f), q, s); /* a Newton step, because q has 24 bits */
@@ -546,13 +618,7 @@ static inline float cg_pow_core_f(int32_t i, int32_t k, float e, int clamped) {
         t = t < -200 ? -200 : t;
     }
     n = t + (0x1.8p52 + 254);
-    r = (float)(t - (n - (0x1.8p52 + 254)));
-    y = cg_fma_f(y, r, 0x1.5f0a78p-10f);
-    y = cg_fma_f(y, r, 0x1.3b2a3ep-7f);
-    y = cg_fma_f(y, r, 0x1.c6af78p-5f);
-    y = cg_fma_f(y, r, 0x1.ebfbe0p-3f);
-    y = cg_fma_f(y, r, 0x1.62e430p-1f);
-    y = cg_fma_f(y, r, 1);
+    y = cg_exp2_core_f((float)(t - (n - (0x1.8p52 + 254))));
     bits = (uint32_t)(uint64_t)cg_bits64(n);
     if (!clamped) return cg_from_bits_f((int32_t)((uint32_t)cg_bits_f(y) + ((bits - 254) << 23)));
     half = (bits & 0xfff) >> 1;

@@ -235,3 +235,34 @@ def test_a_list_may_grow_between_epochs():
     del data[1:]
     assert [batch.tolist() for batch in loader] == [[0.0]]
     del x
+
+
+@pytest.mark.parametrize("samples, dtype", [
+    ([1, 2, 3], "int64"), ([True, False, True], "bool"), ([1.5, -0.0, float("nan")], "float32"),
+    ([np.float64(1), np.float64(2), np.float64(3)], "float64"), ([np.int8(1), np.int8(2), np.int8(-3)], "int8"),
+    ([np.uint16(1), np.uint16(2), np.uint16(3)], "uint16"), ([np.array(1.0)] * 3, "float64"),
+    ([[1, 2], [3, 4], [5, 6]], "int64"), ([np.arange(3, dtype=">i4")] * 3, "int32"),
+    ([np.arange(6.0)[::-2], np.arange(3.0), np.arange(3.0)[::-1]], "float64"),
+    (lambda: [cg.ones(2), cg.zeros(2), cg.ones(2)], "float32"),
+    (lambda: [np.ones(2, "float32"), cg.zeros(2), cg.ones(2)], "float32")])
+def test_a_batch_of_one_type_has_its_dtype(samples, dtype):
+    """Numbers of one type are converted together, and arrays that need no conversion are taken as they are."""
+    if callable(samples): samples = samples()
+    wanted = np.stack([np.asarray(s) for s in samples]) if not isinstance(samples[0], list) else np.array(samples)
+    loader = cg.data.DataLoader([(s, k) if not isinstance(s, list) else (*s,) for k, s in enumerate(samples)],
+                                batch_size=3)
+    [batch] = list(loader)
+    found = np.stack([b.numpy() for b in batch], 1) if isinstance(samples[0], list) else batch[0].numpy()
+    assert str(batch[0].dtype) == dtype
+    np.testing.assert_array_equal(found, wanted.astype(dtype))
+    assert dtype == "bool" or np.array_equal(np.signbit(found), np.signbit(wanted.astype(dtype)))
+
+
+@pytest.mark.parametrize("samples, what", [
+    ([1, 2.5, 3], "is float32 of shape"), ([1, 2**70, 3], "is no array of numbers"), ([1, True], "is bool of shape"),
+    ([np.ones(2), np.ones(2, "float32")], "is float32 of shape"),
+    ([np.ones(2), np.ones(3)], "is float64 of shape \\(3,\\)"),
+    ([np.ones(2), np.array(["a", "b"])], "is no array of numbers"), ([2**70, 1], "is no array of numbers")])
+def test_numbers_that_do_not_agree_are_refused(samples, what):
+    with pytest.raises((TypeError, ValueError), match=f"^DataLoader: a sample {what}"):
+        list(cg.data.DataLoader(samples, batch_size=len(samples)))

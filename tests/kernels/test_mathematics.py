@@ -1,6 +1,7 @@
 """Functions of one number: a sample of tests/support/ulps.py against its bounds, special numbers against NumPy."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ NUMPY = {
     "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "erf": np.vectorize(math.erf),
+    "log2": np.log2, "log10": np.log10, "exp2": np.exp2, "erfc": np.vectorize(math.erfc),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "softplus": lambda x: np.logaddexp(x, 0),
 }
@@ -58,6 +60,47 @@ def test_special_powers(dtype):
     with np.errstate(all="ignore"):
         wanted = np.power(x, y)
     same(cg.pow(cg.tensor(x), cg.tensor(y)).numpy(), wanted, ulps.bound("pow", dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name, like", [("atan2", np.arctan2), ("hypot", np.hypot), ("logaddexp", np.logaddexp),
+                                        ("remainder", np.remainder), ("floor_divide", np.floor_divide)])
+def test_special_pairs(name, like, dtype):
+    """All pairs of special numbers, then each row of them among ordinary numbers, where kernels take another path."""
+    x, y = (a.ravel().copy() for a in np.meshgrid(special(dtype), special(dtype)))
+    plain = np.linspace(-9, 9, 4100).astype(dtype)
+    x, y = np.concatenate([plain, x, plain]), np.concatenate([plain[::-1], y, 0 * plain + 3])
+    with np.errstate(all="ignore"):
+        wanted = like(x, y)
+    got = getattr(cg, name)(cg.tensor(x), cg.tensor(y)).numpy()
+    near = np.abs(wanted) < 1e-3 if name == "logaddexp" else np.zeros(x.size, bool)     # of two nearly equal numbers
+    same(got[~near], wanted[~near], 4)
+    np.testing.assert_allclose(got[near], wanted[near], rtol=1e-4)
+
+
+def test_quotients_that_round_to_an_integer():
+    """Quotients of float32 next to integers, up to the largest that float64 decides, and beyond; floor and remainder
+    are those of exact arithmetic."""
+    rng = np.random.default_rng(5)
+    y = rng.uniform(0.5, 2, 3000).astype(np.float32)
+    whole = np.exp2(rng.uniform(0, 30, y.size)).astype(np.float32)
+    x = np.nextafter((whole * y).astype(np.float32), np.float32(0)) * rng.choice([-1, 1], y.size).astype(np.float32)
+    exact = [math.floor(Fraction(float(a)) / Fraction(float(b))) for a, b in zip(x, y, strict=True)]
+    rest = [Fraction(float(a)) - n * Fraction(float(b)) for a, b, n in zip(x, y, exact, strict=True)]
+    for few in (slice(None), whole < 1 << 26):
+        np.testing.assert_array_equal(cg.floor_divide(cg.tensor(x[few]), cg.tensor(y[few])).numpy(),
+                                      np.array(exact, np.float64)[few].astype(np.float32))
+        np.testing.assert_array_equal(cg.remainder(cg.tensor(x[few]), cg.tensor(y[few])).numpy(),
+                                      np.array(rest, np.float64)[few].astype(np.float32))
+
+
+def test_logarithms_and_powers_of_bases_are_integers():
+    powers = np.arange(-149, 128)
+    x = np.exp2(powers.astype(np.float64)).astype(np.float32)
+    assert cg.log2(cg.tensor(x)).numpy().tolist() == powers.tolist()
+    assert cg.exp2(cg.tensor(powers.astype(np.float32))).numpy().tolist() == x.tolist()
+    tens = np.arange(11)
+    assert cg.log10(cg.tensor((10.0 ** tens).astype(np.float32))).numpy().tolist() == tens.tolist()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

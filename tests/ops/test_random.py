@@ -1,6 +1,7 @@
 """Random numbers: the published vectors of the generator, states, distributions, dropout."""
 
 import copy
+import math
 import os
 import pickle
 import sys
@@ -426,3 +427,60 @@ def test_scale_gradient():
         (first,) = cg.autograd.grad([y], [x], create_graph=True)
         (second,) = cg.autograd.grad([first], [x])
     assert first.item() == 2 * 27 and second.item() == 2 * 2 * 18       # scaled once on each path back
+
+
+def numbers_of(key, counter, n):
+    """n pairs of 64-bit numbers, one pair for each block."""
+    words = philox_in_python(key, counter, 4 * n)
+    return [(words[i] | words[i + 1] << 32, words[i + 2] | words[i + 3] << 32) for i in range(0, 4 * n, 4)]
+
+
+def drawn_with(key, counter, draw):
+    g = Generator(key)
+    g.state = key, counter
+    return draw(g).numpy()
+
+
+@pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 1001])
+@pytest.mark.parametrize("loc, scale", [(0.0, 1.0), (3.25, 0.5), (-1e-3, 2e20), (1.5, 0.0), (float("nan"), 1.0)])
+def test_normal_numbers_are_those_of_the_c_library_rounded(n, loc, scale):
+    """float32 is computed by other functions, whose results have the same bits once they are rounded."""
+    wanted = []
+    for a, b in numbers_of(5, 2**32 - 7, (n + 1) // 2):
+        r = scale * math.sqrt(-2 * math.log((float(a) + 0.5) * 2.0**-64))
+        angle = 2 * math.pi * ((b >> 11) * 2.0**-53)
+        wanted += [loc + r * math.cos(angle), loc + r * math.sin(angle)]
+    for dtype in ("float64", "float32"):
+        y = drawn_with(5, 2**32 - 7, lambda g, dtype=dtype: g.normal(shape=n, loc=loc, scale=scale, dtype=dtype))
+        assert np.array_equal(y, np.array(wanted[:n]).astype(dtype), equal_nan=True)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000])
+@pytest.mark.parametrize("low, high", [(0, 1), (0, 2), (-3, 997), (0, 2**33 + 1), (-2**63, 2**63), (5, 5 + 2**62 + 1)])
+def test_integers_are_the_first_that_fit(n, low, high):
+    mask, wanted = (1 << (high - low - 1).bit_length()) - 1, []
+    for i in range(n):
+        attempt = 0
+        while True:
+            c = 2**40 + i
+            first = philox(c + (attempt << 64), 9)
+            a, b = (first[k] | first[k + 1] << 32 for k in (0, 2))
+            v = next((v & mask for v in (a, b) if v & mask < high - low), None)
+            if v is not None: break
+            attempt += 1
+        wanted.append(low + v)
+    assert drawn_with(9, 2**40, lambda g: g.integers(shape=n, low=low, high=high)).tolist() == wanted
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 63, 64, 65, 66, 130, 500])
+def test_a_permutation_exchanges_from_the_last_on(n):
+    wanted = list(range(n))
+    for i in range(n - 1, 0, -1):
+        mask, attempt = (1 << i.bit_length()) - 1, 0
+        while True:
+            w = philox(2**33 + i + (attempt << 64), 3)
+            j = next((v for v in ((w[k] | w[k + 1] << 32) & mask for k in (0, 2)) if v <= i), None)
+            if j is not None: break
+            attempt += 1
+        wanted[i], wanted[j] = wanted[j], wanted[i]
+    assert drawn_with(3, 2**33, lambda g: g.permutation(n)).tolist() == wanted

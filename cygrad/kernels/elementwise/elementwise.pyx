@@ -21,6 +21,9 @@ ctypedef fused target:
     float
     double
 
+cdef enum:
+    RUN = 2048              # elements that are checked and then computed while they are in the first-level cache
+
 cdef inline real floor(real x) noexcept nogil:    return math.floorf(x) if real is float else math.floor(x)
 cdef inline real ceil(real x) noexcept nogil:     return math.ceilf(x) if real is float else math.ceil(x)
 cdef inline real trunc(real x) noexcept nogil:    return math.truncf(x) if real is float else math.trunc(x)
@@ -70,21 +73,58 @@ cdef inline double floored(double x, double y, double* rest) noexcept nogil:
     whole = math.floor(quotient)
     return whole + 1 if quotient - whole > 0.5 else whole
 
+# For float32 operands whose quotient is small, float64 gives the same bits as floored(), in vectors: the rounded
+# quotient has the right floor, because it is at least 2^-25 from an integer or is one, and the floor times y has 52
+# bits.
+cdef inline bint small_quotients(const real* x, const real* y, Py_ssize_t n) noexcept nogil:
+    cdef int all = real is float
+    cdef Py_ssize_t i
+    if real is float:
+        for i in range(n):
+            all &= (fabs(x[i] / y[i]) < <real>(1 << 27)) & (fabs(y[i]) < <real>math.INFINITY)
+    return all
+
+cdef inline double floored_small(double x, double y, double* rest) noexcept nogil:
+    cdef double whole = math.floor(x / y), r = x - whole * y
+    rest[0] = math.copysign(0, y) if r == 0 else r
+    return whole
+
 cdef void floor_divide_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef double rest
-    for i in range(z.shape[0]):
-        z[i] = <real>floored(x[i], y[i], &rest)
+    cdef Py_ssize_t i, start = 0, stop
+    while start < z.shape[0]:
+        stop = min(start + RUN, z.shape[0])
+        if small_quotients[real](&x[start], &y[start], stop - start):
+            for i in range(start, stop): z[i] = <real>floored_small(x[i], y[i], &rest)
+        else:
+            for i in range(start, stop): z[i] = <real>floored(x[i], y[i], &rest)
+        start = stop
 
 cdef void remainder_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     cdef double rest
-    for i in range(z.shape[0]):
-        floored(x[i], y[i], &rest)
-        z[i] = <real>rest
+    cdef Py_ssize_t i, start = 0, stop
+    while start < z.shape[0]:
+        stop = min(start + RUN, z.shape[0])
+        if small_quotients[real](&x[start], &y[start], stop - start):
+            for i in range(start, stop):
+                floored_small(x[i], y[i], &rest)
+                z[i] = <real>rest
+        else:
+            for i in range(start, stop):
+                floored(x[i], y[i], &rest)
+                z[i] = <real>rest
+        start = stop
 
 cdef void remainder_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noexcept nogil:
     cdef double rest
-    for i in range(dy.shape[0]):
-        dy[i] = <real>(-g[i] * floored(x[i], y[i], &rest))
+    cdef Py_ssize_t i, start = 0, stop
+    while start < dy.shape[0]:
+        stop = min(start + RUN, dy.shape[0])
+        if small_quotients[real](&x[start], &y[start], stop - start):
+            for i in range(start, stop): dy[i] = <real>(-g[i] * floored_small(x[i], y[i], &rest))
+        else:
+            for i in range(start, stop): dy[i] = <real>(-g[i] * floored(x[i], y[i], &rest))
+        start = stop
 
 cdef void neg_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
@@ -271,9 +311,9 @@ cdef int table() except -1:
     driver.register("mul", <void*>mul_[float], <void*>mul_[double], 3)
     driver.register("div", <void*>div_[float], <void*>div_[double], 3)
     driver.register("div_grad_y", <void*>div_grad_y[float], <void*>div_grad_y[double], 4)
-    driver.register("floor_divide", <void*>floor_divide_[float], <void*>floor_divide_[double], 3, 40, 40)
-    driver.register("remainder", <void*>remainder_[float], <void*>remainder_[double], 3, 40, 40)
-    driver.register("remainder_grad_y", <void*>remainder_grad_y[float], <void*>remainder_grad_y[double], 4, 40, 40)
+    driver.register("floor_divide", <void*>floor_divide_[float], <void*>floor_divide_[double], 3, 4, 40)
+    driver.register("remainder", <void*>remainder_[float], <void*>remainder_[double], 3, 4, 40)
+    driver.register("remainder_grad_y", <void*>remainder_grad_y[float], <void*>remainder_grad_y[double], 4, 4, 40)
     driver.register("neg", <void*>neg_[float], <void*>neg_[double], 2)
     driver.register("copy", <void*>copy_[float], <void*>copy_[double], 2)
     driver.register("to_float32", <void*>copy_[float], <void*>cast[double, float], 2)

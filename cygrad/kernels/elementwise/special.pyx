@@ -1,15 +1,18 @@
-"""Strip kernels of special functions, by the C library in double precision: logarithms and powers of other bases, the
-gamma function and its derivatives, sinc, angles. Operands are in the order of the formula, and the result is last."""
+"""Strip kernels of special functions: logarithms and powers of other bases, the gamma function and its derivatives,
+sinc, angles. Operands are in the order of the formula, and the result is last.
 
-from libc.math cimport (
-    atan2, cbrt, copysign, cos, erfc, exp, exp2, fabs, floor, fmod, hypot, isnan, log, log10, log1p, log2, pow, sin,
-    tan,
-)
+What mathematics.pxd has is computed in vectors, the others by the C library in double precision."""
+
+from libc cimport math
+from libc.math cimport cbrt, copysign, fabs, floor, fmod, isnan, pow, tan
 from libc.stdint cimport uint64_t
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.codes cimport WORD
+from cygrad.kernels.mathematics cimport (
+    TWO_ROOT_PI, atan2, cos, erfc, exp2, gauss, hypot, log, log2, log10, logistic, sin, softplus,
+)
 
 cdef extern from "<math.h>" nogil:
     double lgamma_r(double x, int* sign)
@@ -19,14 +22,13 @@ cdef extern from "<math.h>" nogil:
 cdef double PI = 3.14159265358979323846
 cdef double LN_2 = 0.69314718055994530942
 cdef double LN_10 = 2.30258509299404568402
-cdef double TWO_ROOT_PI = 1.12837916709551257390    # 2 / sqrt(pi)
 
 
 # ---- logarithms and powers -------------------------------------------------------------------------------------------
 
 cdef void log2_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
-        y[i] = <real>log2(x[i])
+        y[i] = log2(x[i])
 
 cdef void log2_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
@@ -34,7 +36,7 @@ cdef void log2_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 
 cdef void log10_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
-        y[i] = <real>log10(x[i])
+        y[i] = log10(x[i])
 
 cdef void log10_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
@@ -42,7 +44,7 @@ cdef void log10_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
 
 cdef void exp2_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
-        y[i] = <real>exp2(x[i])
+        y[i] = exp2(x[i])
 
 cdef void exp2_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
@@ -57,43 +59,51 @@ cdef void cbrt_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
         dx[i] = g[i] / (3 * y[i] * y[i])
 
 cdef void logaddexp_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef double d
+    """The larger number and log(1 + e^-d), where d is the distance; infinities that are equal have no distance."""
+    cdef real d, v
     for i in range(z.shape[0]):
-        d = <double>x[i] - y[i]
-        if x[i] == y[i]: z[i] = <real>(x[i] + LN_2)             # (infinities too)
-        else: z[i] = <real>((x[i] if d > 0 else y[i]) + log1p(exp(-fabs(d)))) if d == d else <real>NAN
+        d = -fabs(x[i] - y[i])
+        v = (x[i] if x[i] > y[i] else y[i]) + softplus(d)
+        z[i] = x[i] + <real>LN_2 if x[i] == y[i] else v if d == d else x[i] + y[i]
 
 cdef void logaddexp_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     """dx = g e^x / (e^x + e^y); half of g each for equal infinities"""
+    cdef real d
     for i in range(dx.shape[0]):
-        dx[i] = <real>(g[i] * (0.5 if x[i] == y[i] else 1 / (1 + exp(<double>y[i] - x[i]))))
+        d = logistic(x[i] - y[i])
+        dx[i] = g[i] * (<real>0.5 if x[i] == y[i] else d)
 
 cdef void logaddexp_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noexcept nogil:
-    for i in range(dy.shape[0]):
-        dy[i] = <real>(g[i] * (0.5 if x[i] == y[i] else 1 / (1 + exp(<double>x[i] - y[i]))))
+    logaddexp_grad_x[real](g, y, x, dy)
 
 cdef void xlogy_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
+    cdef real v
     for i in range(z.shape[0]):
-        z[i] = 0 if x[i] == 0 and y[i] == y[i] else <real>(x[i] * log(y[i]))
+        v = x[i] * log(y[i])
+        z[i] = 0 if (x[i] == 0) & (y[i] == y[i]) else v
 
 cdef void xlogy_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
+    cdef real v
     for i in range(dx.shape[0]):
-        dx[i] = 0 if x[i] == 0 and y[i] <= 0 else <real>(g[i] * log(y[i]))
+        v = g[i] * log(y[i])
+        dx[i] = 0 if (x[i] == 0) & (y[i] <= 0) else v
 
 cdef void xlogy_grad_y(real[::1] g, real[::1] x, real[::1] y, real[::1] dy) noexcept nogil:
+    cdef real v
     for i in range(dy.shape[0]):
-        dy[i] = 0 if x[i] == 0 and y[i] == y[i] else g[i] * x[i] / y[i]
+        v = g[i] * x[i] / y[i]
+        dy[i] = 0 if (x[i] == 0) & (y[i] == y[i]) else v
 
 
 # ---- the error function and the gamma function -----------------------------------------------------------------------
 
 cdef void erfc_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
-        y[i] = <real>erfc(x[i])
+        y[i] = erfc(x[i])
 
 cdef void erfc_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
-        dx[i] = <real>(-g[i] * (TWO_ROOT_PI * exp(-<double>x[i] * x[i])))
+        dx[i] = -g[i] * (<real>TWO_ROOT_PI * gauss(x[i]))
 
 cdef void lgamma_(real[::1] x, real[::1] y) noexcept nogil:
     cdef int sign
@@ -102,48 +112,62 @@ cdef void lgamma_(real[::1] x, real[::1] y) noexcept nogil:
 
 cdef void lgamma_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
-        dx[i] = <real>(g[i] * digamma(x[i]))
+        dx[i] = <real>(g[i] * digamma(x[i], recurrence_of(dx[i])))
 
-cdef double digamma(double x) noexcept nogil:
-    """The derivative of log gamma: recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.18);
+cdef inline int recurrence_of(real example) noexcept nogil:
+    """Up to which number digamma() uses the recurrence, so that the error of the series is that of the dtype."""
+    return 5 if real is float else 10
+
+cdef double digamma(double x, int start) noexcept nogil:
+    """The derivative of log gamma: recurrence up to `start`, then the asymptotic series (Abramowitz and Stegun 6.3.18);
     reflection below 0 (6.3.7). NaN at negative integers, -inf at 0 and inf at -0, as SciPy."""
     cdef double s = 0, z
     if x == 0: return -copysign(INFINITY, x)
     if x < 0:
         if x == floor(x): return NAN
-        return digamma(1 - x) - PI / tan(PI * fmod(x, 1))
-    if x > 1e17: return log(x)
-    while x < 10:
+        return digamma(1 - x, start) - PI / tan(PI * fmod(x, 1))
+    if x > 1e17: return math.log(x)
+    while x < start:
         s -= 1 / x
         x += 1
     z = 1 / (x * x)
-    return s + log(x) - 0.5 / x - z * (1 / 12.0 - z * (1 / 120.0 - z * (1 / 252.0 - z * (1 / 240.0 - z * (
+    return s + math.log(x) - 0.5 / x - z * (1 / 12.0 - z * (1 / 120.0 - z * (1 / 252.0 - z * (1 / 240.0 - z * (
         1 / 132.0 - z * (691 / 32760.0 - z / 12))))))
 
 cdef void digamma_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
-        y[i] = <real>digamma(x[i])
+        y[i] = <real>digamma(x[i], recurrence_of(y[i]))
 
 cdef void digamma_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
-        dx[i] = <real>(g[i] * polygamma(1, x[i]))
+        dx[i] = <real>(g[i] * polygamma(1, x[i], recurrence_of(dx[i])))
 
-cdef double polygamma(double n, double x) noexcept nogil:
+cdef inline double to_minus(double x, double s) noexcept nogil:
+    """x^-s for a positive integer s, by multiplication if s is small."""
+    cdef double y, inverse
+    if s > 8: return pow(x, -s)
+    y = inverse = 1 / x
+    for _ in range(<int>s - 1): y *= inverse
+    return y
+
+cdef double polygamma(double n, double x, int start) noexcept nogil:
     """The derivative of order n of digamma: (-1)^(n + 1) n! times the sum of (x + k)^-(n + 1) over k >= 0. The first
-    terms are added until x + k is 20, the others by the Euler-Maclaurin formula (Abramowitz and Stegun 23.1.30). NaN at
-    integers of at most 0 if n is even, else inf."""
+    terms are added until x + k is 2 start - 4, the others by the Euler-Maclaurin formula (Abramowitz and Stegun
+    23.1.30). NaN at integers of at most 0 if n is even, else inf."""
     cdef double s = n + 1, total = 0, term, factor = 1
     cdef int k
-    if n == 0: return digamma(x)
+    if n == 0: return digamma(x, start)
     if isnan(x) or n < 0 or n != floor(n): return NAN
     if x < -1e6: return NAN                         # the sum would take as many terms
     if x <= 0 and x == floor(x): return INFINITY if fmod(n, 2) == 1 else NAN
+    if n > 4: start = 12                            # terms of the formula fall more slowly
     for k in range(2, <int>n + 1): factor *= k
-    while x < 20:
-        total += pow(x, -s)
+    while x < 2 * start - 4:
+        total += to_minus(x, s)
         x += 1
-    total += pow(x, 1 - s) / (s - 1) + 0.5 * pow(x, -s)
-    term = s * pow(x, -s - 1)                       # s (s + 1) ... (s + 2 k) x^-(s + 2 k + 1)
+    term = to_minus(x, s)                           # (0 for a large x whose power s - 1 is not)
+    total += to_minus(x, s - 1) / (s - 1) + 0.5 * term
+    term *= s / x                                   # s (s + 1) ... (s + 2 k) x^-(s + 2 k + 1)
     for k in range(8):
         total += BERNOULLI[k] * term
         term *= (s + 2 * k + 1) * (s + 2 * k + 2) / (x * x)
@@ -155,11 +179,11 @@ BERNOULLI[:] = [1 / 12.0, -1 / 720.0, 1 / 30240.0, -1 / 1209600.0, 1 / 47900160.
 
 cdef void polygamma_(real[::1] x, real[::1] n, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
-        y[i] = <real>polygamma(n[0], x[i])
+        y[i] = <real>polygamma(n[0], x[i], recurrence_of(y[i]))
 
 cdef void polygamma_grad(real[::1] g, real[::1] x, real[::1] n, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
-        dx[i] = <real>(g[i] * polygamma(<double>n[0] + 1, x[i]))
+        dx[i] = <real>(g[i] * polygamma(<double>n[0] + 1, x[i], recurrence_of(dx[i])))
 
 
 # ---- sinc and angles -------------------------------------------------------------------------------------------------
@@ -172,23 +196,39 @@ cdef double sinc_derivative(int n, double x) noexcept nogil:
     cdef int j, k
     if fabs(t) > n + 1 or n == 0 and t != 0:
         q = fmod(x, 2)                              # sin(pi x) loses no digits for large x
-        f = sin(PI * q) / t
+        f = math.sin(PI * q) / t
         for k in range(1, n + 1):
-            f = ((sin(PI * q) if k % 4 == 0 else cos(PI * q) if k % 4 == 1 else -sin(PI * q) if k % 4 == 2
-                  else -cos(PI * q)) - k * f) / t
+            f = ((math.sin(PI * q) if k % 4 == 0 else math.cos(PI * q) if k % 4 == 1
+                  else -math.sin(PI * q) if k % 4 == 2 else -math.cos(PI * q)) - k * f) / t
         return f * pow(PI, n)
     for j in range(40 + 4 * n):
         if (n + j) % 2 == 0: s += (power if (n + j) % 4 == 0 else -power) / (n + j + 1)
         power *= t / (j + 1)
     return s * pow(PI, n)
 
+cdef inline double half_turns(double x) noexcept nogil:
+    """pi x without whole turns: sin(pi x) and cos(pi x) lose no digits for large x."""
+    return PI * (x - 2 * math.rint(0.5 * x))
+
 cdef void sinc_(real[::1] x, real[::1] y) noexcept nogil:
+    cdef double v
     for i in range(y.shape[0]):
-        y[i] = <real>sinc_derivative(0, x[i])
+        v = sin[double](half_turns(x[i])) / (PI * x[i])
+        y[i] = 1 if x[i] == 0 else <real>v
 
 cdef void sinc_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
+    """dx = g pi (cos t - sin(t) / t) / t at t = pi x; for |t| < 1 the sum of (-1)^k 2 k t^(2 k - 1) / (2 k + 1)!"""
+    cdef double t, turned, v, z, p
     for i in range(dx.shape[0]):
-        dx[i] = <real>(g[i] * sinc_derivative(1, x[i]))
+        t, turned = PI * x[i], half_turns(x[i])
+        v = (cos[double](turned) - sin[double](turned) / t) / t
+        z = t * t
+        p = 16 / 355687428096000.0 - z * (18 / 121645100408832000.0)
+        p = 12 / 6227020800.0 - z * (14 / 1307674368000.0 - z * p)
+        p = 8 / 362880.0 - z * (10 / 39916800.0 - z * p)
+        p = 1 / 3.0 - z * (4 / 120.0 - z * (6 / 5040.0 - z * p))
+        p = -t * p
+        dx[i] = <real>(g[i] * (PI * (p if z < 1 else v)))
 
 cdef void sinc_derivative_(real[::1] x, real[::1] n, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
@@ -200,29 +240,35 @@ cdef void sinc_derivative_grad(real[::1] g, real[::1] x, real[::1] n, real[::1] 
 
 cdef void atan2_(real[::1] y, real[::1] x, real[::1] z) noexcept nogil:
     for i in range(z.shape[0]):
-        z[i] = <real>atan2(y[i], x[i])
+        z[i] = atan2(y[i], x[i])
+
+cdef inline double over_square(double x, double r) noexcept nogil:
+    """x / r^2, 0 for r = 0; r is not squared, because its square could overflow."""
+    cdef double v = (x / r) / r
+    return 0 if r == 0 else v
+
+cdef inline double radius(real x, real y) noexcept nogil:
+    return math.sqrt(<double>x * x + <double>y * y) if real is float else math.hypot(x, y)
 
 cdef void atan2_grad_y(real[::1] g, real[::1] y, real[::1] x, real[::1] dy) noexcept nogil:
     """dy = g x / (x^2 + y^2), 0 at the origin"""
-    cdef double r
     for i in range(dy.shape[0]):
-        r = hypot(x[i], y[i])
-        dy[i] = 0 if r == 0 else <real>(g[i] * (x[i] / r) / r)
+        dy[i] = <real>(g[i] * over_square(x[i], radius(x[i], y[i])))
 
 cdef void atan2_grad_x(real[::1] g, real[::1] y, real[::1] x, real[::1] dx) noexcept nogil:
-    cdef double r
     for i in range(dx.shape[0]):
-        r = hypot(x[i], y[i])
-        dx[i] = 0 if r == 0 else <real>(-g[i] * (y[i] / r) / r)
+        dx[i] = <real>(-g[i] * over_square(y[i], radius(x[i], y[i])))
 
 cdef void hypot_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
     for i in range(z.shape[0]):
-        z[i] = <real>hypot(x[i], y[i])
+        z[i] = hypot(x[i], y[i])
 
 cdef void hypot_grad(real[::1] g, real[::1] x, real[::1] z, real[::1] dx) noexcept nogil:
     """dx = g x / z, 0 at the origin"""
+    cdef real v
     for i in range(dx.shape[0]):
-        dx[i] = 0 if z[i] == 0 else g[i] * (x[i] / z[i])
+        v = g[i] * (x[i] / z[i])
+        dx[i] = 0 if z[i] == 0 else v
 
 
 # ---- choices ---------------------------------------------------------------------------------------------------------
@@ -276,37 +322,37 @@ cdef inline void choose(bint larger, real[::1] x, real[::1] y, real[::1] z, uint
 
 
 cdef int table() except -1:
-    driver.register("log2", <void*>log2_[float], <void*>log2_[double], 2, 8, 16)
+    driver.register("log2", <void*>log2_[float], <void*>log2_[double], 2, 3, 16)
     driver.register("log2_grad", <void*>log2_grad[float], <void*>log2_grad[double], 3)
-    driver.register("log10", <void*>log10_[float], <void*>log10_[double], 2, 8, 16)
+    driver.register("log10", <void*>log10_[float], <void*>log10_[double], 2, 3, 16)
     driver.register("log10_grad", <void*>log10_grad[float], <void*>log10_grad[double], 3)
-    driver.register("exp2", <void*>exp2_[float], <void*>exp2_[double], 2, 8, 16)
+    driver.register("exp2", <void*>exp2_[float], <void*>exp2_[double], 2, 1, 16)
     driver.register("exp2_grad", <void*>exp2_grad[float], <void*>exp2_grad[double], 3)
     driver.register("cbrt", <void*>cbrt_[float], <void*>cbrt_[double], 2, 20, 20)
     driver.register("cbrt_grad", <void*>cbrt_grad[float], <void*>cbrt_grad[double], 3)
-    driver.register("logaddexp", <void*>logaddexp_[float], <void*>logaddexp_[double], 3, 30, 30)
-    driver.register("logaddexp_grad_x", <void*>logaddexp_grad_x[float], <void*>logaddexp_grad_x[double], 4, 16, 16)
-    driver.register("logaddexp_grad_y", <void*>logaddexp_grad_y[float], <void*>logaddexp_grad_y[double], 4, 16, 16)
-    driver.register("xlogy", <void*>xlogy_[float], <void*>xlogy_[double], 3, 8, 16)
-    driver.register("xlogy_grad_x", <void*>xlogy_grad_x[float], <void*>xlogy_grad_x[double], 4, 8, 16)
+    driver.register("logaddexp", <void*>logaddexp_[float], <void*>logaddexp_[double], 3, 3, 8)
+    driver.register("logaddexp_grad_x", <void*>logaddexp_grad_x[float], <void*>logaddexp_grad_x[double], 4, 2, 8)
+    driver.register("logaddexp_grad_y", <void*>logaddexp_grad_y[float], <void*>logaddexp_grad_y[double], 4, 2, 8)
+    driver.register("xlogy", <void*>xlogy_[float], <void*>xlogy_[double], 3, 2, 8)
+    driver.register("xlogy_grad_x", <void*>xlogy_grad_x[float], <void*>xlogy_grad_x[double], 4, 2, 8)
     driver.register("xlogy_grad_y", <void*>xlogy_grad_y[float], <void*>xlogy_grad_y[double], 4)
-    driver.register("erfc", <void*>erfc_[float], <void*>erfc_[double], 2, 20, 20)
-    driver.register("erfc_grad", <void*>erfc_grad[float], <void*>erfc_grad[double], 3, 16, 16)
+    driver.register("erfc", <void*>erfc_[float], <void*>erfc_[double], 2, 3, 20)
+    driver.register("erfc_grad", <void*>erfc_grad[float], <void*>erfc_grad[double], 3, 2, 6)
     driver.register("lgamma", <void*>lgamma_[float], <void*>lgamma_[double], 2, 60, 60)
     driver.register("lgamma_grad", <void*>lgamma_grad[float], <void*>lgamma_grad[double], 3, 100, 100)
     driver.register("digamma", <void*>digamma_[float], <void*>digamma_[double], 2, 100, 100)
-    driver.register("digamma_grad", <void*>digamma_grad[float], <void*>digamma_grad[double], 3, 1000, 1000)
-    driver.register("polygamma", <void*>polygamma_[float], <void*>polygamma_[double], 3, 1000, 1000, 1)
-    driver.register("polygamma_grad", <void*>polygamma_grad[float], <void*>polygamma_grad[double], 4, 1000, 1000, 2)
-    driver.register("sinc", <void*>sinc_[float], <void*>sinc_[double], 2, 20, 20)
-    driver.register("sinc_grad", <void*>sinc_grad[float], <void*>sinc_grad[double], 3, 40, 40)
+    driver.register("digamma_grad", <void*>digamma_grad[float], <void*>digamma_grad[double], 3, 200, 400)
+    driver.register("polygamma", <void*>polygamma_[float], <void*>polygamma_[double], 3, 200, 400, 1)
+    driver.register("polygamma_grad", <void*>polygamma_grad[float], <void*>polygamma_grad[double], 4, 200, 400, 2)
+    driver.register("sinc", <void*>sinc_[float], <void*>sinc_[double], 2, 4, 8)
+    driver.register("sinc_grad", <void*>sinc_grad[float], <void*>sinc_grad[double], 3, 8, 12)
     driver.register("sinc_derivative", <void*>sinc_derivative_[float], <void*>sinc_derivative_[double], 3, 100, 100, 1)
     driver.register("sinc_derivative_grad", <void*>sinc_derivative_grad[float], <void*>sinc_derivative_grad[double], 4,
                     100, 100, 2)
-    driver.register("atan2", <void*>atan2_[float], <void*>atan2_[double], 3, 40, 40)
+    driver.register("atan2", <void*>atan2_[float], <void*>atan2_[double], 3, 3, 40)
     driver.register("atan2_grad_y", <void*>atan2_grad_y[float], <void*>atan2_grad_y[double], 4, 8, 8)
     driver.register("atan2_grad_x", <void*>atan2_grad_x[float], <void*>atan2_grad_x[double], 4, 8, 8)
-    driver.register("hypot", <void*>hypot_[float], <void*>hypot_[double], 3, 8, 8)
+    driver.register("hypot", <void*>hypot_[float], <void*>hypot_[double], 3, 3, 8)
     driver.register("hypot_grad", <void*>hypot_grad[float], <void*>hypot_grad[double], 4)
     driver.register("copysign", <void*>copysign_[float], <void*>copysign_[double], 3)
     driver.register("copysign_code", <void*>copysign_code[float], <void*>copysign_code[double], 3)

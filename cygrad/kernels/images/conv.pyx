@@ -157,15 +157,16 @@ cdef int convolve(Conv* v, char* workspace, size_t nbytes) except -1 nogil:
         return 0
     each_item(sums if v.role == V else results, v, v.items, t, workspace + v.shared_bytes, v.own_bytes)
     if v.parts == 1: return 0
-    call(v.dtype, add_parts[float], add_parts[double], <void*>workspace, v.parts, whole, v.adds, <void*>v.v)
+    call(v.dtype, add_parts[float], add_parts[double], <void*>workspace, v.parts, whole, v.factor, v.adds, <void*>v.v)
 
 
-cdef void add_parts(const real* parts, Py_ssize_t n, Py_ssize_t size, bint adds, real* v) noexcept nogil:
-    """v = the sum of n parts of `size` elements, + v if adds"""
+cdef void add_parts(const real* parts, Py_ssize_t n, Py_ssize_t size, double factor, bint adds, real* v) noexcept nogil:
+    """v = factor times the sum of n parts of `size` elements, + v if adds"""
+    cdef real alpha = <real>factor
     cdef Py_ssize_t i, k
     if not adds: memset(v, 0, size * sizeof(real))
     for k in range(n):
-        for i in range(size): v[i] += parts[k * size + i]
+        for i in range(size): v[i] += alpha * parts[k * size + i]
 
 
 # ---- X and Y ---------------------------------------------------------------------------------------------------------
@@ -328,12 +329,12 @@ cdef void add_tile(const Sums* s, bint adds) noexcept nogil:
         at = place_of(v, t, k)
         if s.m >= v.kernel[2] or v.stride[2] > 1:
             multiply(v.dtype, s.m, s.n, count, s.x + at * size, t.channel, steps, s.y, s.total + k * s.m * ld * size,
-                     ld, adds)
+                     ld, 1, adds)
             k += 1
             continue
         for c in range(s.m):
             multiply(v.dtype, v.kernel[2], s.n, count, s.x + (c * t.channel + at) * size, v.dilation[2], steps, s.y,
-                     s.total + (k * s.m + c) * ld * size, s.m * ld, adds)
+                     s.total + (k * s.m + c) * ld * size, s.m * ld, 1, adds)
         k += v.kernel[2]
 
 
@@ -353,12 +354,16 @@ cdef void add_dots(const Sums* s, bint adds) noexcept nogil:
 
 
 cdef void write(const Sums* s, const real* total, real* to) noexcept nogil:
-    """to[o, c, k] = total[k, c, o], of dots total[o, c, k]; + `to` if v.adds and the sums are not partial"""
+    """to[o, c, k] = factor total[k, c, o], of dots total[o, c, k]; + `to` if v.adds. Partial sums are neither
+    multiplied nor added to."""
     cdef const Conv* v = s.v
+    cdef real factor = <real>v.factor if v.parts == 1 else 1
     cdef Py_ssize_t o, c, k, place
+    cdef real* at
     cdef bint adds = v.adds and v.parts == 1
     for o in range(s.n):
         for c in range(s.m):
             for k in range(v.taps):
                 place = (o * s.m + c) * v.taps + k if v.dots else (k * s.m + c) * s.ld + o
-                to[o * v.rows + c * v.taps + k] = total[place] + (to[o * v.rows + c * v.taps + k] if adds else 0)
+                at = to + o * v.rows + c * v.taps + k
+                at[0] = factor * total[place] + (at[0] if adds else 0)

@@ -1,6 +1,7 @@
+from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
-from cygrad.kernels.array cimport Array, real
+from cygrad.kernels.array cimport Array
 from cygrad.kernels.linalg.microproduct cimport Step
 
 # What a convolution relates: images X (n, groups c, *size), images Y (n, groups o, *out) and weights V (groups o, c,
@@ -10,6 +11,11 @@ cdef enum Role:
     X
     Y
     V
+
+ctypedef fused copied_t:    # elements of images, and places of pooling
+    uint8_t
+    float
+    double
 
 cdef struct Planes:         # images of any strides, in elements
     char* data
@@ -34,6 +40,7 @@ cdef struct Conv:
     Planes y
     char* v                 # dense
     bint adds               # the result is added to what its memory has
+    double factor           # V is multiplied by it
     const char* bias        # for each channel of the result, or NULL
     Py_ssize_t bias_step
     void* activation        # a kernel of the driver that is applied to the result, or NULL
@@ -93,23 +100,26 @@ cdef inline Py_ssize_t floor_of(Py_ssize_t n, Py_ssize_t by) noexcept nogil:
     return n // by if n >= 0 else -up(-n, by)
 
 
-cdef inline void copy(const real* x, Py_ssize_t step, real* to, Py_ssize_t n) noexcept nogil:
+cdef inline void copy(const copied_t* x, Py_ssize_t step, copied_t* to, Py_ssize_t n) noexcept nogil:
     """Copy n elements. A call of memcpy() for a row of 32 takes longer than a few moves of constant size."""
     cdef Py_ssize_t i = 0
+    if step == 2:                                   # vectorized
+        for i in range(n): to[i] = x[2 * i]
+        return
     if step != 1:
         for i in range(n): to[i] = x[i * step]
         return
     if n > 256:
-        memcpy(to, x, n * sizeof(real))
+        memcpy(to, x, n * sizeof(copied_t))
         return
     while i + 16 <= n:
-        memcpy(to + i, x + i, 16 * sizeof(real))
+        memcpy(to + i, x + i, 16 * sizeof(copied_t))
         i += 16
     if n & 8:
-        memcpy(to + i, x + i, 8 * sizeof(real))
+        memcpy(to + i, x + i, 8 * sizeof(copied_t))
         i += 8
     if n & 4:
-        memcpy(to + i, x + i, 4 * sizeof(real))
+        memcpy(to + i, x + i, 4 * sizeof(copied_t))
         i += 4
     while i < n:
         to[i] = x[i]

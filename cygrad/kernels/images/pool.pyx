@@ -1,11 +1,13 @@
 """Kernels of pooling: the maximum or the mean of windows of images. Each thread computes whole planes."""
 
 from libc.math cimport INFINITY
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdint cimport INT64_MIN, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from cygrad.kernels.array cimport itemsize, real
 from cygrad.kernels.by_dtype cimport call
+from cygrad.kernels.images.phases cimport Phases, phases_max, phases_mean, phases_spread, set_phases
+from cygrad.kernels.images.windows cimport Pool, Span, count_of, span, tap, windows_on
 from cygrad.kernels.lanes cimport LANES, sum_of
 from cygrad.kernels.threads cimport parallel_for, threads_for
 
@@ -13,27 +15,12 @@ cdef enum:
     TABLE = 256             # places in a window of so many elements are decoded by a table
     MANY = 1024             # above so many windows for each element of X, gradients are added in float64
 
-cdef struct Span:           # one dimension of a window: the elements at + k step of X for first <= k < last
-    Py_ssize_t at
-    Py_ssize_t step
-    Py_ssize_t first
-    Py_ssize_t last
 
-
-cdef inline Span span(const Pool* p, int d, Py_ssize_t i) noexcept nogil:
-    """Dimension d of window i, without what lies outside of X."""
-    cdef Span s
-    s.first = 0
-    if p.adaptive:
-        s.at, s.step = i * p.size[d] // p.out[d], 1
-        s.last = ((i + 1) * p.size[d] + p.out[d] - 1) // p.out[d] - s.at
-        return s
-    s.at, s.step = i * p.stride[d] - p.low[d], p.dilation[d]
-    if s.step == 1: s.first, s.last = max(<Py_ssize_t>0, -s.at), min(p.kernel[d], p.size[d] - s.at)
-    else:
-        if s.at < 0: s.first = (s.step - 1 - s.at) // s.step
-        s.last = min(p.kernel[d], (p.size[d] - s.at + s.step - 1) // s.step)
-    return s
+cdef struct Table:          # the places of windows with these rows
+    Py_ssize_t offset[TABLE]    # from the start of the window, or INT64_MIN
+    Py_ssize_t column[TABLE]
+    Span z
+    Span y
 
 
 cdef inline Py_ssize_t read_place(const Pool* p, Py_ssize_t i) noexcept nogil:
@@ -75,96 +62,79 @@ cdef void maxima(const Pool* p, const real* x, real* y, Py_ssize_t at) noexcept 
                 n += 1
 
 
-cdef bint halves(const Pool* p) noexcept nogil:
-    """Whether the windows are the squares of 2 x 2 elements side by side, within X."""
-    return (not p.adaptive and p.out[0] == 1 and p.kernel[0] == 1 and p.size[0] == 1 and p.low[0] == 0
-            and p.kernel[1] == 2 and p.kernel[2] == 2 and p.stride[1] == 2 and p.stride[2] == 2
-            and p.low[1] == 0 and p.low[2] == 0 and p.dilation[1] == 1 and p.dilation[2] == 1
-            and 2 * p.out[1] <= p.size[1] and 2 * p.out[2] <= p.size[2] and p.x.at[2] == 1)
+cdef void clear_table(Table* t) noexcept nogil:
+    t.z.first = -1
+    for k in range(TABLE): t.offset[k], t.column[k] = INT64_MIN, 0
 
 
-cdef inline void take_larger(real v, int place, real* m, int* best) noexcept nogil:
-    """m = v if v is larger or NaN. With | because `or` would become a branch, which is mispredicted: 12 ns for a window
-    instead of 2."""
-    cdef bint larger = (v > m[0]) | (v != v)
-    best[0] = place if larger else best[0]
-    m[0] = v if larger else m[0]
+cdef void fill_table(const Pool* p, const Span* z, const Span* y, Table* t) noexcept nogil:
+    """The table for windows whose rows are these. A window whose places are wider has none."""
+    cdef Py_ssize_t a, b, c, k = 0
+    if p.width > 1 or (t.z.first == z.first and t.z.last == z.last and t.y.first == y.first
+                       and t.y.last == y.last): return
+    t.z, t.y = z[0], y[0]
+    for k in range(p.taps): t.offset[k] = INT64_MIN
+    for a in range(z.first, z.last):
+        for b in range(y.first, y.last):
+            k = (a * p.kernel[1] + b) * p.kernel[2]
+            for c in range(p.kernel[2]):
+                t.offset[k + c] = a * z.step * p.x.at[0] + b * y.step * p.x.at[1] + c * p.dilation[2] * p.x.at[2]
+                t.column[k + c] = c
 
 
-cdef void maxima_of_squares(const Pool* p, const real* x, real* y, uint8_t* places) noexcept nogil:
-    """The same for windows of 2 x 2 elements side by side, without branches."""
-    cdef Py_ssize_t j, k, w = p.out[2]
-    cdef const real* up
-    cdef const real* down
-    cdef real m
-    cdef int best
-    for j in range(p.out[1]):
-        up, down = x + 2 * j * p.x.at[1], x + (2 * j + 1) * p.x.at[1]
-        for k in range(w):
-            m, best = up[2 * k], 0
-            take_larger(up[2 * k + 1], 1, &m, &best)
-            take_larger(down[2 * k], 2, &m, &best)
-            take_larger(down[2 * k + 1], 3, &m, &best)
-            y[k] = m
-            if places != NULL: places[k] = <uint8_t>best
-        y += w
-        if places != NULL: places += w
+cdef inline Py_ssize_t offset_of(const Pool* p, const Table* t, Py_ssize_t k, const Span* z, const Span* y,
+                                 const Span* x) noexcept nogil:
+    """The offset of place k from the start of its window, or INT64_MIN if it is not an element of X."""
+    cdef Py_ssize_t a, b, c
+    if p.width == 1: return t.offset[k] if x.first <= t.column[k] < x.last else INT64_MIN
+    a, b, c = k // (p.kernel[2] * p.kernel[1]), k // p.kernel[2] % p.kernel[1], k % p.kernel[2]
+    if not (z.first <= a < z.last and y.first <= b < y.last and x.first <= c < x.last): return INT64_MIN
+    return a * z.step * p.x.at[0] + b * y.step * p.x.at[1] + c * x.step * p.x.at[2]
 
 
-cdef void fill_table(const Pool* p, const Py_ssize_t* at, Py_ssize_t* table) noexcept nogil:
-    """The offset of each place from the start of its window."""
-    for k in range(min(p.taps, <Py_ssize_t>TABLE)): table[k] = offset_of(p, at, k)
+cdef inline void move(real* x, Py_ssize_t offset, Py_ssize_t at, real* y, bint put) noexcept nogil:
+    """y = x[at + offset] or, with `put`, x[at + offset] += y."""
+    if offset == INT64_MIN:
+        if not put: y[0] = 0
+    elif put: x[at + offset] += y[0]
+    else: y[0] = x[at + offset]
 
 
-cdef inline Py_ssize_t offset_of(const Pool* p, const Py_ssize_t* at, Py_ssize_t k) noexcept nogil:
-    return (k % p.kernel[2] * p.dilation[2] * at[2] + k // p.kernel[2] % p.kernel[1] * p.dilation[1] * at[1]
-            + k // (p.kernel[2] * p.kernel[1]) * p.dilation[0] * at[0])
+cdef void at_border(const Pool* p, const Table* t, real* x, real* y, Py_ssize_t n, Py_ssize_t k, const Span* sz,
+                    const Span* sy, bint put) noexcept nogil:
+    """The same for window k of a row, which may lie partly outside of X. The places of the row are p.places[n:]."""
+    cdef Span sx = span(p, 2, k)
+    move(x, offset_of(p, t, read_place(p, n + k), sz, sy, &sx), sx.at * p.x.at[2], y + k * p.y.at[2], put)
 
 
-cdef inline bint lies_inside(const Pool* p, Py_ssize_t k, const Span* z, const Span* y, const Span* x) noexcept nogil:
-    """Whether place k of a window is an element of X."""
-    cdef Py_ssize_t a = k // (p.kernel[2] * p.kernel[1]), b = k // p.kernel[2] % p.kernel[1], c = k % p.kernel[2]
-    return z.first <= a < z.last and y.first <= b < y.last and x.first <= c < x.last
-
-
-cdef void places_of(const Pool* p, real* x, real* y, Py_ssize_t start, bint put) noexcept nogil:
+cdef void places_of(const Pool* p, Table* t, real* x, real* y, Py_ssize_t start, bint put) noexcept nogil:
     """y = x at the places of a plane; with `put`, x = 0, then x += y at the places. A place outside of its window
     or of X counts as none."""
-    cdef Py_ssize_t table[TABLE]
-    cdef bint whole, whole_row
-    cdef Py_ssize_t i, j, k, n = start, place, offset
+    cdef const uint8_t* places
+    cdef Py_ssize_t i, j, k, n, low = 0, high = 0, gap = p.y.at[2]
+    cdef Py_ssize_t step = p.stride[2] * p.x.at[2], first = p.low[2] * p.x.at[2]
     cdef real* g
-    cdef Span sz, sy, sx
-    fill_table(p, p.x.at, table)
+    cdef real* row
+    cdef Span sz, sy
+    if p.width == 1 and not p.adaptive:             # windows low to high - 1 have all their columns
+        low = min(p.out[2], (p.low[2] + p.stride[2] - 1) // p.stride[2])
+        n = p.size[2] + p.low[2] - p.dilation[2] * (p.kernel[2] - 1)
+        high = max(low, min(p.out[2], (n + p.stride[2] - 1) // p.stride[2]))
     if put: memset(x, 0, p.size[0] * p.size[1] * p.size[2] * sizeof(real))
     for i in range(p.out[0]):
         sz = span(p, 0, i)
         for j in range(p.out[1]):
             sy = span(p, 1, j)
-            g = y + i * p.y.at[0] + j * p.y.at[1]
-            whole_row = sz.first == 0 and sz.last == p.kernel[0] and sy.first == 0 and sy.last == p.kernel[1]
-            for k in range(p.out[2]):
-                sx = span(p, 2, k)
-                place = read_place(p, n)
-                n += 1
-                whole = whole_row and sx.first == 0 and sx.last == p.kernel[2]
-                if place >= p.taps or not whole and not lies_inside(p, place, &sz, &sy, &sx):
-                    if not put: g[k * p.y.at[2]] = 0
-                    continue
-                offset = table[place] if place < TABLE else offset_of(p, p.x.at, place)
-                offset += sz.at * p.x.at[0] + sy.at * p.x.at[1] + sx.at * p.x.at[2]
-                if put: x[offset] += g[k * p.y.at[2]]
-                else: g[k * p.y.at[2]] = x[offset]
+            fill_table(p, &sz, &sy, t)
+            n = start + (i * p.out[1] + j) * p.out[2]
+            g, row = y + i * p.y.at[0] + j * p.y.at[1], x + sz.at * p.x.at[0] + sy.at * p.x.at[1]
+            places = <const uint8_t*>p.places + n
+            for k in range(low): at_border(p, t, row, g, n, k, &sz, &sy, put)
+            for k in range(low, high): move(row, t.offset[places[k]], k * step - first, g + k * gap, put)
+            for k in range(high, p.out[2]): at_border(p, t, row, g, n, k, &sz, &sy, put)
 
 
 # ---- means -----------------------------------------------------------------------------------------------------------
-
-cdef inline double count_of(const Pool* p, int d, const Span* s) noexcept nogil:
-    """The elements of a window along dimension d, whose product divides the sum if there is no divisor. A float64,
-    because the product of three may exceed 64 bits."""
-    if p.padding_counts: return <double>(min(s.at + p.kernel[d], p.size[d] + p.low[d]) - s.at)
-    return <double>max(<Py_ssize_t>0, s.last - s.first)
-
 
 cdef inline double elements(const Pool* p, const Span* s) noexcept nogil:
     """What the sum of a window is divided by."""
@@ -233,26 +203,6 @@ cdef bint in_many(const Pool* p) noexcept nogil:
         n *= <double>min(p.out[d], p.out[d] // p.size[d] + 2 if p.adaptive else
                          (p.dilation[d] * (p.kernel[d] - 1)) // p.stride[d] + 1)
     return n > MANY
-
-
-cdef inline Span windows_on(const Pool* p, int d, Py_ssize_t at) noexcept nogil:
-    """The windows first <= i < last that may contain element `at` along dimension d. (at and step are not used.)"""
-    cdef Span s
-    cdef Py_ssize_t before = at + p.low[d] - p.dilation[d] * (p.kernel[d] - 1)
-    s.at = s.step = 0
-    if p.adaptive:
-        s.first, s.last = at * p.out[d] // p.size[d], ((at + 1) * p.out[d] + p.size[d] - 1) // p.size[d]
-        return s
-    s.first = 0 if before <= 0 else (before + p.stride[d] - 1) // p.stride[d]
-    s.last = min(p.out[d], (at + p.low[d]) // p.stride[d] + 1)
-    return s
-
-
-cdef inline Py_ssize_t tap(const Pool* p, int d, Py_ssize_t i, Py_ssize_t at) noexcept nogil:
-    """The number of element `at` in window i along dimension d; -1 if dilation steps over it."""
-    cdef Py_ssize_t n = at - i * p.size[d] // p.out[d] if p.adaptive else at + p.low[d] - i * p.stride[d]
-    if p.dilation[d] == 1: return n
-    return n // p.dilation[d] if n % p.dilation[d] == 0 else -1
 
 
 cdef void sum_at_places(const Pool* p, real* x, const real* y, Py_ssize_t start) noexcept nogil:
@@ -324,17 +274,25 @@ cdef struct Job:
     int what
 
 
-cdef void plane(const Pool* p, int what, real* x, real* y, Py_ssize_t at) noexcept nogil:
+cdef struct Own:            # what the planes of one thread share
+    Phases phases
+    Table table
+
+
+cdef void plane(const Pool* p, Own* own, int what, real* x, real* y, Py_ssize_t at) noexcept nogil:
     """One plane; its places are p.places[at:]."""
+    cdef Phases* t = &own.phases
     if what == MAXIMA:
-        if p.width == 1 and halves(p):
-            maxima_of_squares[real](p, x, y, <uint8_t*>p.places + at if p.places != NULL else NULL)
+        if t.fit: phases_max(p, t, x, y, at)
         else: maxima[real](p, x, y, at)
-    elif what == MEANS: means[real](p, x, y)
-    elif what == TAKE: places_of[real](p, x, y, at, False)
+    elif what == MEANS:
+        if t.fit: phases_mean(p, t, x, y)
+        else: means[real](p, x, y)
+    elif what == TAKE: places_of[real](p, &own.table, x, y, at, False)
     elif what == PUT:
         if in_many(p): sum_at_places[real](p, x, y, at)
-        else: places_of[real](p, x, y, at, True)
+        else: places_of[real](p, &own.table, x, y, at, True)
+    elif t.fit and not in_many(p): phases_spread(p, t, x, y)
     else:
         memset(x, 0, p.size[0] * p.size[1] * p.size[2] * sizeof(real))
         if in_many(p): sum_shares[real](p, x, y)
@@ -343,11 +301,15 @@ cdef void plane(const Pool* p, int what, real* x, real* y, Py_ssize_t at) noexce
 
 cdef void planes_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef const Pool* p = (<const Job*>job).p
+    cdef Own own
+    cdef int what = (<const Job*>job).what
     cdef Py_ssize_t i, x, y, size = itemsize(p.dtype), each = p.out[0] * p.out[1] * p.out[2]
+    if what == TAKE or what == PUT: clear_table(&own.table)
+    else: set_phases(p, &own.phases)
     for i in range(start, stop):
         x = (i // p.channels * p.x.image + i % p.channels * p.x.channel) * size
         y = (i // p.channels * p.y.image + i % p.channels * p.y.channel) * size
-        call(p.dtype, plane[float], plane[double], p, (<const Job*>job).what, <void*>(p.x.data + x),
+        call(p.dtype, plane[float], plane[double], p, &own, what, <void*>(p.x.data + x),
              <void*>(p.y.data + y), i * each)
 
 

@@ -23,6 +23,8 @@ cdef struct Bags:           # the arguments of the kernels; matrices are dense, 
     char* y                 # the output, or the gradient that the kernel computes
     char* order             # MAX: the row that each element comes from; `rows` if the bag is empty
     bint adds               # the gradient is added to y
+    double factor           # scatter_rows() multiplies it by this
+    Py_ssize_t first        # the row of the table that is the first of y, which has `rows`
 
 cdef bint narrow_places(const Array* index, Py_ssize_t rows, int dtype, char* places, int64_t* bad) noexcept nogil
 cdef void scatter_rows(const Bags* s) noexcept nogil

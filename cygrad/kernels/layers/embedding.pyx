@@ -61,7 +61,8 @@ cdef inline int threads_of(const Bags* s, Py_ssize_t work) noexcept nogil:
 
 
 cdef void scatter_rows(const Bags* s) noexcept nogil:
-    """y[places[j]] += g[j], except at the padding; y = 0 first unless it `adds`."""
+    """y[places[j] - first] += factor g[j], except at the padding and in other rows than y has; y = 0 first unless it
+    `adds`."""
     cdef int t = threads_of(s, s.n * s.row)
     parallel_for(scatter_rows_range, <void*>s, s.rows, (s.rows + t - 1) // t, t)
 
@@ -82,12 +83,16 @@ cdef void clear_rows(const Bags* s, Py_ssize_t start, Py_ssize_t stop) noexcept 
 
 cdef void scatter_(const Bags* s, const place* places, const real* g, real* y, Py_ssize_t start,
                    Py_ssize_t stop) noexcept nogil:
-    cdef Py_ssize_t j
+    cdef real factor = <real>s.factor
+    cdef const real* x
+    cdef real* to
+    cdef Py_ssize_t i, j
     cdef int64_t at
     for j in range(s.n):
-        at = places[j]
-        if at < start or at >= stop or at == s.padding: continue
-        add_row(s.row, g + j * s.row, y + at * s.row)
+        at = <int64_t>places[j] - s.first
+        if at < start or at >= stop or at + s.first == s.padding: continue
+        x, to = g + j * s.row, y + at * s.row
+        for i in range(s.row): to[i] += factor * x[i]
 
 
 cdef inline void add_row(Py_ssize_t row, const real* x, real* y) noexcept nogil:

@@ -36,7 +36,7 @@ cdef double centred_dot(const real* g, const real* w, const real* x, real mean, 
     cdef real partial[LANES]
     cdef Py_ssize_t i = 0, l
     for l in range(LANES): partial[l] = 0
-    if n >= 2 * WIDE:
+    if n >= WIDE:
         for l in range(WIDE): lane[l] = 0
         while i + WIDE <= n:
             for l in range(WIDE): lane[l] += g[i + l] * w[i + l] * (x[i + l] - mean)

@@ -117,7 +117,7 @@ cdef inline void state_product(const Factors* w, Py_ssize_t m) noexcept nogil:
     cdef bint t = w.b_column != 1
     cdef Py_ssize_t ldb = w.b_column if t else max(w.b_term, w.n)           # a single row has any b_term
     if w.packed != NULL: multiply_rows(w, m)
-    else: product(w.dtype, False, t, m, w.n, w.k, w.a, w.a_row, w.b, ldb, w.adds, w.c, w.ldc)
+    else: product(w.dtype, False, t, m, w.n, w.k, w.a, w.a_row, w.b, ldb, w.beta, w.c, w.ldc)
 
 
 cdef struct Steps:          # steps `start` to `stop` - 1 of a recurrence, of which `gates` are in memory
@@ -186,13 +186,14 @@ cdef int recur(Recurrence* r) except -1 nogil:
     cdef char* free = r.workspace
     cdef Steps s
     cdef Factors w
-    s.w = Factors(r.dtype, rows, n, NULL, n, 1, r.w_hh, 1, n, NULL, NULL, 3 * n if r.kind == GRU else k, r.kind != GRU)
+    s.w = Factors(r.dtype, rows, n, NULL, n, 1, r.w_hh, 1, n, NULL, NULL, 3 * n if r.kind == GRU else k, r.kind != GRU,
+                  1)
     if repeats(r):
         pack(&s.w, free)
         free += packed_bytes(r.dtype, rows, n)
     s.r, s.bias, s.products, s.gates = r, free, free + rows * size, r.gates
     free += rows * size
-    w = Factors(r.dtype, rows, r.width, NULL, r.width, 1, r.w_ih, 1, r.width, NULL, NULL, k, False)
+    w = Factors(r.dtype, rows, r.width, NULL, r.width, 1, r.w_ih, 1, r.width, NULL, NULL, k, 0, 1)
     call(r.dtype, add_biases[float], add_biases[double], r, <void*>s.bias)
     if r.kind == GRU: free += r.batch * 3 * n * size
     if r.gates == NULL:
@@ -344,8 +345,8 @@ cdef int recur_back(Recurrence* r) except -1 nogil:
     cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, terms = 2 * n if r.kind == GRU else k
     cdef Back s
     s.r = r
-    s.w = Factors(r.dtype, n, terms, NULL, k, 1, r.w_hh, n, 1, NULL, NULL, n, r.kind == GRU)
-    s.w2 = Factors(r.dtype, n, n, NULL, k, 1, r.w_hh + 2 * n * n * itemsize(r.dtype), n, 1, NULL, NULL, n, True)
+    s.w = Factors(r.dtype, n, terms, NULL, k, 1, r.w_hh, n, 1, NULL, NULL, n, r.kind == GRU, 1)
+    s.w2 = Factors(r.dtype, n, n, NULL, k, 1, r.w_hh + 2 * n * n * itemsize(r.dtype), n, 1, NULL, NULL, n, 1, 1)
     if repeats(r):
         pack(&s.w, r.workspace)
         r.workspace += packed_bytes(r.dtype, n, terms)

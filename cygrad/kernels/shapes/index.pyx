@@ -130,16 +130,19 @@ cdef void aim(Places* p, const Array* x, const Array* y, int axis, int n, const 
 
 
 cdef void aim_along(Places* p, const Array* x, const Array* y, int axis, const Array* index) noexcept nogil:
-    """y[.. a ..] corresponds to x[.. index[.. a ..] ..], at `axis`. y has the shape of the index array."""
+    """y[.. a ..] corresponds to x[.. index[.. a ..] ..], at `axis`. y has the shape of the index array. Trailing
+    dimensions along which the indices are repeated may be a row."""
+    cdef int d, first = axis + 1
     begin(p, x, y, index.layout)
     p.n = 1
     for d in range(p.ndim):
         p.y_step[d] = y.layout.strides[d]
         p.x_step[d] = x.layout.strides[d] if d != axis else 0
-        p.index_step[0][d] = index.layout.strides[d]
+        p.index_step[0][d] = index.layout.strides[d] if p.shape[d] != 1 else 0
+        if p.index_step[0][d] and d >= first: first = d + 1
     p.index[0] = <const int64_t*>index.data
     p.size[0], p.stride[0] = x.layout.shape[axis], x.layout.strides[axis]
-    finish(p, p.ndim)
+    finish(p, first)
 
 
 cdef void aim_mask(Places* p, const Array* x, const Array* y, const Array* mask) noexcept nogil:

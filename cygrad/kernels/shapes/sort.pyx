@@ -1,11 +1,12 @@
 """Sorting: the k largest or smallest elements of each row without sorting it (topk), and argsort (order).
 
 Indices are sorted, not elements. Long rows are sorted by digits of 11 bits, from the lowest to the highest (LSD radix
-sort), and short rows by merging. Both compare keys of unsigned bits, which work for integers and floating-point numbers
-alike: 0 and -0 have the same key, and NaN has the largest. Both sorts are stable, so the result is unique. The
-workspace has the size of the indices; contiguous elements are not copied. So another thread may write them meanwhile:
-the order is then any, but it has each index once. Merging gives that for any keys; radix sort finds out that the digits
-it counted have changed, and leaves the row to merging."""
+sort), and short rows by merging. If only the first elements are wanted, one digit chooses those that are sorted. All
+compare keys of unsigned bits, which work for integers and floating-point numbers alike: 0 and -0 have the same key, and
+NaN has the largest. Both sorts are stable, so the result is unique. The workspace has the size of the indices;
+contiguous elements are not copied. So another thread may write them meanwhile: the order is then any, but it has each
+index at most once. Merging gives that for any keys; the others find out that the digits they counted have changed, and
+leave the row to merging."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -20,6 +21,8 @@ cdef enum:
     DIGIT = 11              # bits of a digit
     MAX_DIGITS = 6          # digits of 64 bits
     VALUES = 1 << DIGIT     # values of a digit
+    MANY = 512              # elements of a row from which on a part of them is chosen before it is sorted,
+    CHOSEN = 4              # if it is at most a fourth, so that it fits into the workspace
     BLOCK = 32              # rows and columns that are transposed at a time
 
 ctypedef fused element:
@@ -221,7 +224,7 @@ cdef void by_merging(const element* x, Py_ssize_t n, place* a, place* b, uint64_
     if source != a: memcpy(a, source, n * sizeof(place))
 
 
-cdef inline void order_(const element* x, Py_ssize_t n, place* a, place* b, uint64_t flip) noexcept nogil:
+cdef inline void order_all(const element* x, Py_ssize_t n, place* a, place* b, uint64_t flip) noexcept nogil:
     cdef Py_ssize_t i
     cdef int way
     if n < LONG * ((8 * <int>sizeof(element) + DIGIT - 1) // DIGIT):
@@ -236,12 +239,50 @@ cdef inline void order_(const element* x, Py_ssize_t n, place* a, place* b, uint
         for i in range(n): a[i] = <place>(n - 1 - i)
 
 
-cdef void order_row(const char* x, int dtype, Py_ssize_t n, place* a, place* b, bint descending) noexcept nogil:
-    """a = the sorted indices of the n elements at x; b is scratch of the same size. Bools must be 0 or 1."""
+cdef Py_ssize_t choose(const element* x, Py_ssize_t n, Py_ssize_t count, place* b, uint64_t flip) noexcept nogil:
+    """Copy to b, aligned to 8 bytes, the elements whose highest different digit is not larger than that of the last of
+    the first `count` in order, and their indices to the last but one part of b. Returns their number, which is the size
+    of the last two parts; 0 if they are too many or have changed."""
+    cdef place counts[VALUES]
+    cdef uint64_t bits = 0, digit, last = 0, first = key(x[0], flip)
+    cdef Py_ssize_t i, total = 0, m = 0
+    cdef int shift = 0
+    cdef element* chosen = <element*>(<size_t>(<char*>b + 7) & ~<size_t>7)
+    cdef place* places
+    for i in range(n): bits |= key(x[i], flip) ^ first      # (not of elements: 0 and -0 have one key, and so have NaN)
+    while bits >> shift >= VALUES: shift += 1
+    memset(counts, 0, sizeof(counts))
+    for i in range(n): counts[key(x[i], flip) >> shift & (VALUES - 1)] += 1         # (higher bits are all equal)
+    for digit in range(<uint64_t>VALUES):
+        total, last = total + counts[digit], digit
+        if total >= count: break
+    if total < count or total > n // CHOSEN - 4: return 0
+    places = b + (n - 2 * total)
+    for i in range(n):
+        if key(x[i], flip) >> shift & (VALUES - 1) > last: continue
+        if m == total: return 0
+        chosen[m], places[m] = x[i], <place>i
+        m += 1
+    return total if m == total else 0
+
+
+cdef inline void order_(const element* x, Py_ssize_t n, Py_ssize_t count, place* a, place* b,
+                        uint64_t flip) noexcept nogil:
+    cdef Py_ssize_t m = choose(x, n, count, b, flip) if n >= MANY and count <= n // CHOSEN else 0, i
+    cdef place* places = b + (n - 2 * m)
+    if m: x, n, b = <const element*>(<size_t>(<char*>b + 7) & ~<size_t>7), m, places + m
+    order_all(x, n, a, b, flip)
+    for i in range(count if m else 0): a[i] = places[a[i]]
+
+
+cdef void order_row(const char* x, int dtype, Py_ssize_t n, Py_ssize_t count, place* a, place* b,
+                    bint descending) noexcept nogil:
+    """a = the first `count` of the sorted indices of the n elements at x; the rest of `a` may be anything. b is scratch
+    of the same size. Bools must be 0 or 1."""
     cdef uint64_t flip = (~<uint64_t>0 >> (64 - 8 * itemsize(dtype))) if descending else 0
     call_numeric(dtype, order_[int8_t, place], order_[int16_t, place], order_[int32_t, place], order_[int64_t, place],
                  order_[uint8_t, place], order_[uint16_t, place], order_[uint32_t, place], order_[uint64_t, place],
-                 order_[float, place], order_[double, place], <void*>x, n, a, b, flip)
+                 order_[float, place], order_[double, place], <void*>x, n, count, a, b, flip)
 
 
 cdef void collect(const char* x, Py_ssize_t step, int dtype, Py_ssize_t n, char* row) noexcept nogil:
@@ -331,13 +372,13 @@ cdef void order(const Array* x, int axis, bint descending, const Array* values, 
         a = y.data + to_y * 8 if in_place else indices  # an int64 has space for two 32-bit indices
         b = indices if in_place and large else a + n * (8 if large else 4)
         if large:
-            order_row(p, x.dtype, n, <int64_t*>a, <int64_t*>b, descending)
+            order_row(p, x.dtype, n, count, <int64_t*>a, <int64_t*>b, descending)
             write_places(<const int64_t*>a, count, y, to_y, m.strides[axis])
             if values != NULL:
                 write_elements(x.data + from_x * size, l.strides[axis], <const int64_t*>a, n, size,
                                values.data + to_y * size, m.strides[axis])
         else:
-            order_row(p, x.dtype, n, <int32_t*>a, <int32_t*>b, descending)
+            order_row(p, x.dtype, n, count, <int32_t*>a, <int32_t*>b, descending)
             if values != NULL:
                 write_elements(x.data + from_x * size, l.strides[axis], <const int32_t*>a, n, size,
                                values.data + to_y * size, m.strides[axis])

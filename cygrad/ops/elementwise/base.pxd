@@ -1,14 +1,14 @@
 """Base classes of operators. An elementwise operator has a kernel for its value and, for each input, a rule for the
 gradient: a kernel and its operands. The rules determine what backward keeps."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t, uint8_t
 
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.operator cimport BackwardCall, Call, Operator
 from cygrad.core.graph.tensor cimport Node, Tensor
 from cygrad.kernels.array cimport Array, Layout
-from cygrad.kernels.driver cimport Loop
+from cygrad.kernels.driver cimport Loop, LoopCall
 
 cdef enum:
     G = -1                  # operands of a rule: the gradient of the output,
@@ -63,6 +63,7 @@ cdef Array packed(char* data, const Layout* layout, int bits) noexcept nogil
 cdef Tensor has_code(Context c, const Layout* l, int bits, int code)
 cdef Array number_array(double* bits, double number, int dtype) noexcept nogil
 cdef int by_numpy(Operator op, Call* c) except -1
+cdef void set_coded(LoopCall* l, const Loop* loop, const uint8_t* bits, const BackwardCall* b) noexcept nogil
 cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strides) noexcept nogil
 
 cdef class Truth(Elementwise):

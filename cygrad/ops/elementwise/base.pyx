@@ -20,10 +20,11 @@ from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Node, Tensor, edge_of, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver
-from cygrad.kernels.array cimport BOOL, MAX_NDIM, MAX_OPERANDS, UINT8, Array, Layout, has_gradients, itemsize
+from cygrad.kernels.array cimport BOOL, UINT8, Array, Layout, has_gradients, itemsize
 from cygrad.kernels.bits cimport where_code_is
 from cygrad.kernels.by_dtype cimport put_number
 from cygrad.kernels.codes cimport BIT, PAIR, packed_bytes
+from cygrad.kernels.driver cimport LoopCall
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
@@ -171,22 +172,24 @@ cdef class Elementwise(Operator):
         return hide_bytes(c, nbytes)
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Array a[MAX_OPERANDS]
-        cdef Layout seen[3]
-        cdef Py_ssize_t strides[3][MAX_NDIM]
-        cdef double bits
+        cdef LoopCall l
+        if self.forward_loop(c, &l): return driver.run(&l)
+        with gil: return self.forward_with_gil(c)
+
+    cdef bint forward_loop(self, const Call* c, LoopCall* l) noexcept nogil:
+        """A subclass that overrides forward() overrides this too."""
         cdef int i, n = c.n_in
-        if not driver.has(self.value, c.x[n - 1].dtype):
-            with gil: return self.forward_with_gil(c)
-        for i in range(n):
-            a[i] = c.x[i]
-            spread(&a[i], c.y[0].layout, &seen[i], strides[i])
+        if not driver.has(self.value, c.x[n - 1].dtype): return False
+        l.loop, l.coded, l.bits = self.value, False, 0
+        for i in range(n): operand(l, i, c.x[i], c.y[0].layout)
         if self.has_number:
-            a[n] = number_array(&bits, (<Number>c.attributes).value, c.y[0].dtype)
+            l.a[n] = number_array(&l.number, (<Number>c.attributes).value, c.y[0].dtype)
             n += 1
-        a[n] = c.y[0]
-        if not c.hidden: return driver.each(self.value, a)
-        return driver.each_with_codes(self.coder_for(c.wanted), a, self.code_bits(c.wanted), <uint8_t*>c.y[1].data)
+        l.a[n] = c.y[0]
+        if c.hidden:
+            l.loop, l.bits = self.coder_for(c.wanted), self.code_bits(c.wanted)
+            l.codes = <uint8_t*>c.y[1].data
+        return True
 
     cdef int forward_with_gil(self, Call* c) except -1:
         return by_numpy(self, c)
@@ -207,22 +210,22 @@ cdef class Elementwise(Operator):
                 s.donated_gradients, s.like = 1, b.y
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        cdef Array a[MAX_OPERANDS]
-        cdef Layout seen[4]
-        cdef Py_ssize_t strides[4][MAX_NDIM]
-        cdef double bits
+        cdef LoopCall l
+        self.backward_loop(b, stage, &l)
+        return driver.run(&l)
+
+    cdef bint backward_loop(self, const BackwardCall* b, int stage, LoopCall* l) noexcept nogil:
+        """A subclass that overrides run_backward() overrides this too."""
         cdef int i = lowest_bit(b.stages[stage].computes), k, code
-        cdef Rule* rule = &self.rules[i]
+        cdef const Rule* rule = &self.rules[i]
         for k in range(rule.n):
             code = rule.operands[k]
-            if code == G: a[k] = b.g[0]
-            elif code == NUMBER: a[k] = number_array(&bits, (<Number>b.attributes).value, b.dtype)
-            elif code == CODE: a[k] = self.codes(b)
-            else: a[k] = saved(b, code)
-            spread(&a[k], b.y, &seen[k], strides[k])
-        a[rule.n] = b.dx[i]
-        if self.coder == NULL: return driver.each(rule.loop, a)
-        return driver.each_coded(self.derivative_for(i, b.recorded), a)
+            if code == NUMBER: l.a[k] = number_array(&l.number, (<Number>b.attributes).value, b.dtype)
+            else: operand(l, k, b.g[0] if code == G else self.codes(b) if code == CODE else saved(b, code), b.y)
+        l.a[rule.n] = b.dx[i]
+        l.coded, l.bits = self.coder != NULL, 0
+        l.loop = self.derivative_for(i, b.recorded) if l.coded else rule.loop
+        return True
 
     cdef int code_source(self, const BackwardCall* b) noexcept nogil:
         """The source of the codes, as in BackwardCall.sources."""
@@ -347,6 +350,18 @@ cdef void spread(Array* a, const Layout* target, Layout* seen, Py_ssize_t* strid
     seen.dense = False
     seen.offset = l.offset
     a.layout = seen
+
+
+cdef inline void operand(LoopCall* l, int k, Array a, const Layout* target) noexcept nogil:
+    """Set operand k of a call to `a`, broadcast to the shape of `target`."""
+    l.a[k] = a
+    spread(&l.a[k], target, &l.seen[k], l.strides[k])
+
+
+cdef void set_coded(LoopCall* l, const Loop* loop, const uint8_t* bits, const BackwardCall* b) noexcept nogil:
+    """Let `l` be a loop with the operands: a bit for each element of the result, its gradient; and the result, dx."""
+    l.loop, l.coded, l.bits = loop, True, 0
+    l.a[0], l.a[1], l.a[2] = packed(<char*>bits, b.y, 1), b.g[0], b.dx[0]
 
 
 cdef Array number_array(double* bits, double number, int dtype) noexcept nogil:

@@ -11,9 +11,10 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor, slot_from
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.run cimport apply1, apply2, apply3
 from cygrad.kernels cimport driver
+from cygrad.kernels.driver cimport LoopCall
 from cygrad.kernels.array cimport BOOL, MAX_NDIM, Array, Layout, is_floating, is_real
 from cygrad.kernels.shapes.choose cimport choose
-from cygrad.ops.elementwise.base cimport CODE, Elementwise, Truth, by_numpy, recorded_inputs, spread
+from cygrad.ops.elementwise.base cimport CODE, Elementwise, Truth, recorded_inputs, spread
 
 from cygrad.core.dtypes import DTYPES
 
@@ -100,9 +101,8 @@ cdef class Bitwise(Elementwise):
         with gil: raise TypeError(f"{self.name}: wanted bools or integers, got {DTYPES[c.x[0].dtype]}; compare first, "
                                   f"as in (x > 0) & (y > 0)")
 
-    cdef int forward(self, Call* c) except -1 nogil:
-        if c.x[0].dtype == BOOL: return Elementwise.forward(self, c)
-        with gil: return by_numpy(self, c)
+    cdef bint forward_loop(self, const Call* c, LoopCall* l) noexcept nogil:
+        return c.x[0].dtype == BOOL and Elementwise.forward_loop(self, c, l)
 
 
 cdef class BitwiseAnd(Bitwise):
@@ -203,6 +203,9 @@ cdef class Where(Elementwise):
 
     cdef Array codes(self, const BackwardCall* b) noexcept nogil:
         return Elementwise.codes(self, b) if is_saved(b, CODE) else saved(b, 0)
+
+    cdef bint forward_loop(self, const Call* c, LoopCall* l) noexcept nogil:
+        return is_real(c.y[0].dtype) and Elementwise.forward_loop(self, c, l)
 
     cdef int forward(self, Call* c) except -1 nogil:
         cdef Array a[4]

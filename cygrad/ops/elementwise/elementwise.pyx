@@ -12,6 +12,7 @@ from cygrad.core.graph.operator cimport BackwardCall, Call, Operator, Stage, add
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels.array cimport is_floating, itemsize
+from cygrad.kernels.driver cimport LoopCall
 from cygrad.ops.elementwise.base cimport Elementwise, Number, number_of
 
 from cygrad.core.dtypes import DTYPES
@@ -166,6 +167,9 @@ cdef class Pow(Elementwise):
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         if (<Number>b.attributes).value != 0: return Elementwise.run_backward(self, b, stage)
         memset(b.dx[0].data, 0, b.dx[0].layout.size * itemsize(b.dtype))
+
+    cdef bint backward_loop(self, const BackwardCall* b, int stage, LoopCall* l) noexcept nogil:
+        return (<Number>b.attributes).value != 0 and Elementwise.backward_loop(self, b, stage, l)
 
     cdef object formula(self, c, int i, g):
         p = c.attributes.number

@@ -12,8 +12,8 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport (
-    ADDING, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, adds, output_bit, reads_temporary,
-    saved, temporary,
+    ADDING, OVER_GRAD, SIGNS_ALONE, BackwardCall, Call, Operator, Stage, add_stage, adds, factor, output_bit,
+    reads_temporary, saved, temporary,
 )
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply_list
@@ -97,7 +97,7 @@ cdef void describe(Conv* v, const Slide* s, Role role, Array* a) noexcept nogil:
         if i >= 2: v.size[d], v.out[d], v.kernel[d] = size[i], out[i], kernel[i]
     set_planes(&v.x, &a[<int>X])
     set_planes(&v.y, &a[<int>Y])
-    v.v, v.bias, v.activation, v.adds = a[<int>V].data, NULL, NULL, False
+    v.v, v.bias, v.activation, v.adds, v.factor = a[<int>V].data, NULL, NULL, False, 1
     make_plan(v)
 
 
@@ -211,6 +211,7 @@ cdef class Bilinear(Operator):
             describe(&v, slide, self.place[i], a)
             b.work = max(b.work, work_of(&v))
             s.writes, s.workspace_bytes = ADDING, weight_bytes(&v, a) + v.workspace_bytes
+            if v.role == V: s.multiplies = 1 << i
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
         cdef const Slide* slide = &(<Sliding>b.attributes).slide
@@ -223,7 +224,7 @@ cdef class Bilinear(Operator):
         if i == 2: return sum_of_channels(&g, &b.dx[2])
         self.arrays(b, i, &g, &b.dx[i], a)
         describe(&v, slide, self.place[i], a)
-        v.adds = adds(b, i)
+        v.adds, v.factor = adds(b, i), factor(b, i)
         return compute(&v, a, b.workspace, s.workspace_bytes)
 
     cdef object formula(self, c, int i, g):

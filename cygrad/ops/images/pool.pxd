@@ -1,5 +1,5 @@
 from cygrad.core.graph.attributes cimport Attributes
-from cygrad.kernels.images.pool cimport Pool
+from cygrad.kernels.images.windows cimport Pool
 
 cdef class Pooling(Attributes):
     cdef readonly tuple kernel

@@ -11,7 +11,7 @@ from cygrad.core.execute.run cimport apply1, apply2
 from cygrad.kernels.images cimport pool as kernels
 from cygrad.kernels.array cimport MAX_NDIM, UINT16, UINT32, UINT8, Array, is_real
 from cygrad.kernels.images.planes cimport set_planes
-from cygrad.kernels.images.pool cimport Pool
+from cygrad.kernels.images.windows cimport Pool
 from cygrad.ops.images.spatial cimport batched, read_sizes
 
 import math

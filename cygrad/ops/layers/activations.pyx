@@ -10,7 +10,8 @@ from cygrad.core.execute.run cimport apply1, apply2, apply3
 from cygrad.kernels cimport driver
 from cygrad.kernels.layers cimport activations as kernels     # (its strip kernels are registered now)
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, itemsize
-from cygrad.ops.elementwise.base cimport OUT, Axis, Elementwise, Number, axis_number, number_array, number_of, packed
+from cygrad.kernels.driver cimport LoopCall
+from cygrad.ops.elementwise.base cimport OUT, Axis, Elementwise, Number, axis_number, number_array, number_of, set_coded
 
 from cygrad.core.errors import as_float, described
 from cygrad.ops.elementwise.compare import where
@@ -32,14 +33,12 @@ cdef class LeakyRelu(Elementwise):
     number = "negative_slope"
     dx = "leaky_relu_grad g out p"
 
-    cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
+    cdef bint backward_loop(self, const BackwardCall* b, int stage, LoopCall* l) noexcept nogil:
         cdef const uint8_t* bits = saved_bits(b, OUT)
-        cdef Array a[4]
-        cdef double number
-        if bits == NULL: return Elementwise.run_backward(self, b, stage)
-        a[0], a[1] = packed(<char*>bits, b.y, 1), b.g[0]
-        a[2], a[3] = number_array(&number, (<Number>b.attributes).value, b.dtype), b.dx[0]
-        return driver.each_coded(LEAKY_CODED, a)
+        if bits == NULL: return Elementwise.backward_loop(self, b, stage, l)
+        set_coded(l, LEAKY_CODED, bits, b)
+        l.a[3], l.a[2] = l.a[2], number_array(&l.number, (<Number>b.attributes).value, b.dtype)
+        return True
 
     cdef object formula(self, c, int i, g):
         return c.locally_constant(where(c.output(0).detach() <= 0, g * c.attributes.number, g))

@@ -77,7 +77,7 @@ cdef Array heads_first(const Array* x, const void* attributes, LocalLayout* l) n
 
 
 cdef bint lies_in_rows(const Layout* l) noexcept nogil:
-    """Whether BLAS can read the matrices in place, row by row."""
+    """Whether gemm() can read the matrices in place, row by row."""
     cdef Py_ssize_t rows = l.shape[l.ndim - 2], columns = l.shape[l.ndim - 1]
     return (l.strides[l.ndim - 1] == 1 or columns <= 1) and (l.strides[l.ndim - 2] >= columns or rows <= 1)
 
@@ -157,7 +157,7 @@ cdef Py_ssize_t workers_for(const Attention* a) noexcept nogil:
 
 
 cdef int check_matrices(const Layout* l, int i, int d) except -1 nogil:
-    """Raise ValueError if BLAS cannot take operand `i`, whose rows are along dimension d: its numbers have 32 bits."""
+    """Raise ValueError if product() cannot take operand `i`, whose rows are along dimension d: sizes have 32 bits."""
     cdef Py_ssize_t rows = l.shape[d], columns = l.shape[l.ndim - 1], step = l.strides[d]
     if max(rows, columns, step) <= 0x7fffffff: return 0
     with gil: raise ValueError(f"scaled_dot_product_attention: {('query', 'key', 'value', 'the result')[i]} has {rows} "

@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t, uint64_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport (
-    ADDING, BackwardCall, Call, Operator, Stage, add_stage, adds, hide, input_bit, output_bit, saved,
+    ADDING, BackwardCall, Call, Operator, Stage, add_stage, adds, factor, hide, input_bit, output_bit, saved,
 )
 from cygrad.core.graph.slots cimport OWN
 from cygrad.core.graph.tensor cimport Leaf, Tensor, ensure_tensor, is_variable, node_of
@@ -104,7 +104,7 @@ cdef class Embedding(Operator):
         cdef Stage* s
         if (<Lookup>b.attributes).sparse: return 0          # the formula makes a GradientSlice
         s = add_stage(b, input_bit(1))
-        s.gradients, s.writes = 1, ADDING
+        s.gradients, s.writes, s.multiplies, s.by_rows = 1, ADDING, 2, 2
         s.workspace_bytes = copied_bytes(b.g[0].layout, b.dtype)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
@@ -112,8 +112,8 @@ cdef class Embedding(Operator):
         cdef Array places = saved(b, OWN | 1)
         cdef char* free = b.workspace
         s.dtype, s.place_dtype, s.n, s.places = b.dtype, places.dtype, places.layout.size, places.data
-        s.rows, s.row = b.x[1].shape[0], b.x[1].shape[1]
-        s.padding, s.adds = (<Lookup>b.attributes).padding, adds(b, 1)
+        s.rows, s.row, s.first = b.dx[1].layout.shape[0], b.x[1].shape[1], b.row
+        s.padding, s.adds, s.factor = (<Lookup>b.attributes).padding, adds(b, 1), factor(b, 1)
         s.g, s.y = dense(&b.g[0], &free), b.dx[1].data
         kernels.scatter_rows(&s)
 

@@ -15,7 +15,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply1
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport FLOAT32, FLOAT64, MAX_NDIM, N_DTYPES, Array, Layout
-from cygrad.kernels.driver cimport Loop, gather
+from cygrad.kernels.driver cimport Loop, copy_all
 from cygrad.ops.elementwise.base cimport View
 
 from cygrad.core.dtypes import DTYPES, dtype_number
@@ -69,7 +69,7 @@ cdef class Reshape(Operator):
         else: c.y[0].layout = lay.dense(ndim, shape)
 
     cdef int forward(self, Call* c) except -1 nogil:
-        gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
+        copy_all(c.y[0].data, &c.x[0])
 
     cdef int plan_backward(self, BackwardCall* b) noexcept nogil:
         add_stage(b, 1).view = reshapes(b.g[0].layout, b.x[0].ndim, b.x[0].shape)
@@ -78,7 +78,7 @@ cdef class Reshape(Operator):
         return reshaped(g, b.x[0].ndim, b.x[0].shape)
 
     cdef int run_backward(self, BackwardCall* b, int stage) except -1 nogil:
-        gather(b.dx[0].data, &b.g[0], 0, b.x[0].size)
+        copy_all(b.dx[0].data, &b.g[0])
 
     cdef object formula(self, c, int i, g):
         return reshape(g, c.shape(0))
@@ -271,7 +271,7 @@ cdef class Copy(Operator):
     traits = "fused differentiable gradient_is_view"
 
     cdef int forward(self, Call* c) except -1 nogil:
-        gather(c.y[0].data, &c.x[0], 0, c.x[0].layout.size)
+        copy_all(c.y[0].data, &c.x[0])
 
     cdef object formula(self, c, int i, g):
         return g

@@ -278,3 +278,10 @@ def test_a_number_may_be_the_variable_side():
     assert tape.saved_bytes == 1 + 1 + ys[2].nbytes     # 3^x
     cg.backward(ys)
     np.testing.assert_allclose(x.grad.numpy(), 1 + 1 + np.sqrt(3) * np.log(3))
+
+
+def test_polygamma_of_the_largest_numbers():
+    """x^-2 of 1e200 is 0, but 1 / x is not."""
+    x = cg.tensor([1e200, np.inf], "float64")
+    np.testing.assert_allclose(cg.polygamma(1, x).numpy(), [1e-200, 0], rtol=1e-15)
+    np.testing.assert_allclose(cg.polygamma(2, x).numpy(), [0, 0])

@@ -168,3 +168,94 @@ def test_unfold_then_fold_counts_the_patches():
     assert counts[2, 2] == 9 and counts[0, 0] == 4 and counts[0, 3] == 6
     a = np.random.default_rng(0).uniform(size=(2, 3, 33, 65))
     np.testing.assert_array_equal(cg.unfold(a, (2, 3), 2, 1, 3).numpy(), unfold_like(a, (2, 3), 2, 1, 3))
+
+
+WINDOWS = [                                         # kernel, stride, padding, dilation, ceil_mode; the size of images
+    ((2, 2), (2, 2), (0, 0), (1, 1), False, (10, 10)), ((2, 2), (2, 2), (0, 0), (1, 1), True, (7, 9)),
+    ((3, 3), (2, 2), (1, 1), (1, 1), False, (14, 15)), ((3, 3), (1, 1), (1, 1), (1, 1), False, (5, 6)),
+    ((3, 2), (1, 2), (1, 0), (2, 3), True, (33, 41)), ((5, 3), (3, 4), (2, 1), (1, 1), False, (70, 300)),
+    ((1, 2), (3, 5), (0, 1), (1, 1), False, (40, 41)), ((12, 16), (1, 1), (6, 8), (1, 1), False, (23, 20)),
+    ((2, 3, 2), (1, 2, 1), (1, 1, 0), (2, 1, 1), False, (6, 7, 9)), ((3,), (2,), (1,), (1,), False, (5000,))]
+
+
+def special_values(shape, dtype):
+    """Numbers with many ties, zeros of both signs, infinities and some NaN."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(-3, 4, shape).astype(dtype) * rng.choice([1.0, -1.0], shape).astype(dtype)
+    a[rng.random(shape) < 0.3] = -np.inf
+    a[rng.random(shape) < 0.01] = np.inf
+    a[rng.random(shape) < 0.01] = np.nan
+    return a
+
+
+def each_window(size, kernel, stride, padding, dilation, out):
+    """For each window of a plane, its index and the indices of its elements in X, in order."""
+    for at in np.ndindex(*out):
+        places = [tuple(i * s - p + k * d for i, s, p, k, d in zip(at, stride, padding, tap, dilation, strict=True))
+                  for tap in np.ndindex(*kernel)]
+        yield at, [place for place in places if all(0 <= i < n for i, n in zip(place, size, strict=True))]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kernel, stride, padding, dilation, ceil, size", WINDOWS)
+def test_maxima_of_special_values(kernel, stride, padding, dilation, ceil, size, dtype):
+    """Element by element: the last NaN, otherwise the first of the largest, which gets the gradient."""
+    f = getattr(cg, f"max_pool{len(size)}d")
+    a = special_values((2, 1, *size), dtype)
+    for images in (a, np.ascontiguousarray(a.swapaxes(1, -1)).swapaxes(1, -1)):
+        x = cg.asarray(images).detach().requires_grad_()
+        with cg.record(): y = f(x, kernel, stride, padding, dilation, ceil)
+        g = np.arange(1, y.size + 1, dtype=dtype).reshape(y.shape)
+        dx = cg.autograd.grad(y, x, cg.tensor(g)).numpy()
+        wanted, wanted_dx = np.empty_like(g), np.zeros_like(a)
+        for plane in np.ndindex(2, 1):
+            for at, places in each_window(size, kernel, stride, padding, dilation, y.shape[2:]):
+                best = places[0]
+                for place in places[1:]:
+                    v = a[plane][place]
+                    if v > a[plane][best] or v != v: best = place
+                wanted[(*plane, *at)] = a[plane][best]
+                wanted_dx[(*plane, *best)] += g[(*plane, *at)]
+        assert y.detach().numpy().tobytes() == f(images, kernel, stride, padding, dilation, ceil).numpy().tobytes()
+        np.testing.assert_array_equal(y.detach().numpy(), wanted)
+        assert np.array_equal(np.signbit(y.detach().numpy()), np.signbit(wanted))
+        np.testing.assert_array_equal(dx, wanted_dx)
+
+
+@pytest.mark.parametrize("counts, divisor", [(True, None), (False, None), (True, -7)])
+@pytest.mark.parametrize("kernel, stride, padding, dilation, ceil, size", WINDOWS)
+def test_means_are_rounded_once(kernel, stride, padding, dilation, ceil, size, counts, divisor):
+    """The sums of a float32 mean are float64 sums, so the mean is the float64 mean, rounded."""
+    f = getattr(cg, f"avg_pool{len(size)}d")
+    more = () if len(size) == 1 else (divisor,)
+    a = np.random.default_rng(0).normal(size=(2, 2, *size)).astype("float32")
+    for images in (a, np.ascontiguousarray(a.swapaxes(1, -1)).swapaxes(1, -1)):
+        x = cg.asarray(images).detach().requires_grad_()
+        with cg.record(): y = f(x, kernel, stride, padding, ceil, counts, *more)
+        wanted = f(a.astype("float64"), kernel, stride, padding, ceil, counts, *more).numpy().astype("float32")
+        np.testing.assert_array_max_ulp(y.detach().numpy(), wanted, 0)
+        sums = np.zeros(a.shape)
+        g = np.random.default_rng(1).normal(size=y.shape).astype("float32")
+        for at, places in each_window(size, kernel, stride, padding, (1,) * len(size), y.shape[2:]):
+            reach = [(min(i * s - p + k, n + p) - (i * s - p)) for i, s, p, k, n in zip(
+                at, stride, padding, kernel, size, strict=True)]
+            n = more and divisor or (np.prod(reach) if counts else len(places))
+            for place in places: sums[(..., *place)] += g[(..., *at)] / n
+        dx = cg.autograd.grad(y, x, cg.tensor(g)).numpy()
+        np.testing.assert_allclose(dx, sums, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name, args", [("max_pool2d", (2,)), ("max_pool2d", (3, 2, 1)), ("max_pool2d", (3, 1, 1, 2)),
+                                        ("avg_pool2d", (3, 2, 1)), ("avg_pool2d", (2, 2, 0, True)),
+                                        ("adaptive_avg_pool2d", (6,)), ("adaptive_max_pool2d", ((4, 9),))])
+def test_pooling_is_pytorchs(name, args):
+    torch = pytest.importorskip("torch")
+    a = np.random.default_rng(0).normal(size=(3, 2, 12, 27 if name.startswith("adaptive") else 25))
+    if name == "adaptive_avg_pool2d": a = a[..., :24]
+    x, t = cg.tensor(a).requires_grad_(), torch.from_numpy(a.copy()).requires_grad_()
+    with cg.record(): y = getattr(cg, name)(x, *args)
+    z = getattr(torch.nn.functional, name)(t, *args)
+    np.testing.assert_allclose(y.detach().numpy(), z.detach().numpy(), rtol=1e-14)
+    g = np.random.default_rng(1).normal(size=y.shape)
+    z.backward(torch.from_numpy(g))
+    np.testing.assert_allclose(cg.autograd.grad(y, x, cg.tensor(g)).numpy(), t.grad.numpy(), rtol=1e-13, atol=1e-15)

@@ -64,6 +64,25 @@ def test_sizes_around_lanes_and_blocks(n, dtype, atol):
             axes, keepdims=True)), atol=atol)
 
 
+@pytest.mark.parametrize("n", [63, 64, 65, 100, 127, 128])
+def test_gradients_of_narrow_rows_are_pytorchs(n):
+    """Rows from 64 elements on are added in 64 lanes. With a weight and a bias, and a NaN in one row."""
+    torch = pytest.importorskip("torch")
+    arrays = [RNG.normal(size=s) for s in ((40, n), (n,), (n,))]
+    arrays[0][3, n // 2] = np.nan
+    g = RNG.normal(size=(40, n))
+    theirs = [torch.from_numpy(a.copy()).requires_grad_() for a in arrays]
+    wanted = torch.nn.functional.layer_norm(theirs[0], (n,), *theirs[1:])
+    wanted.backward(torch.from_numpy(g))
+    for dtype, tolerance in (("float32", 1e-5), ("float64", 1e-13)):
+        ours = [cg.tensor(a.astype(dtype)).attach_grad() for a in arrays]
+        with cg.record(): y = cg.layer_norm(*ours)
+        y.backward(cg.tensor(g.astype(dtype)))
+        np.testing.assert_allclose(y.detach().numpy(), wanted.detach().numpy(), tolerance, 10 * tolerance)
+        for v, t in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(v.grad.numpy(), t.grad.numpy(), tolerance, 10 * tolerance)
+
+
 # ---- channels --------------------------------------------------------------------------------------------------------
 
 def calls():

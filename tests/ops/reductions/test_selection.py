@@ -81,3 +81,42 @@ def test_closeness(equal_nan):
     with cg.record() as tape:
         assert cg.allclose(x, x) and cg.array_equal(x, x)
     assert tape.saved_bytes == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("shape", [(5,), (1, 7), (6, 1), (4, 70), (5, 3, 40), (3, 0, 2)])
+def test_rows_are_added_in_order(shape, dtype):
+    """Along any axis and over any strides: repeated, negative and no indices."""
+    rng = np.random.default_rng(0)
+    for axis, n in ((axis, n) for axis in range(len(shape)) for n in (0, 1, 9)):
+        if not shape[axis]: continue
+        a = rng.integers(-9, 9, shape).astype(dtype) / (1 if dtype == "int64" else 8)
+        a = a.astype(dtype)
+        s = rng.integers(-9, 9, (*shape[:axis], n, *shape[axis + 1:])).astype(dtype)
+        index = rng.integers(-shape[axis], shape[axis], n)
+        wanted = a.copy()
+        np.add.at(np.moveaxis(wanted, axis, 0), index, np.moveaxis(s, axis, 0))
+        for x, y in ((a, s), (np.asfortranarray(a), s), (a, np.asfortranarray(s)), (a[::-1][::-1], s)):
+            assert np.array_equal(cg.index_add(x, axis, index, y).numpy(), wanted)
+        one = np.broadcast_to(s.reshape(-1)[:1].reshape((1,) * s.ndim), s.shape) if s.size else s
+        wanted = a.copy()
+        np.add.at(np.moveaxis(wanted, axis, 0), index, np.moveaxis(one, axis, 0))
+        assert np.array_equal(cg.index_add(a, axis, index, cg.asarray(one)).numpy(), wanted)
+        places = np.broadcast_to(index.reshape([-1 if d == axis else 1 for d in range(len(shape))]), s.shape)
+        assert np.array_equal(cg.gather(cg.asarray(a), axis, cg.asarray(places)).numpy(),
+                              np.take_along_axis(a, places, axis) if n else s)
+        if not (n and a.size): continue
+        with pytest.raises(IndexError, match="out of range|out of bounds"):
+            cg.index_add(a, axis, np.full(n, shape[axis]), s)
+
+
+def test_gradients_of_added_rows_are_pytorchs():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    a, s, index = rng.normal(size=(5, 40)), rng.normal(size=(9, 40)), rng.integers(0, 5, 9)
+    x, y = cg.tensor(a).requires_grad_(), cg.tensor(s).requires_grad_()
+    u, v = (torch.from_numpy(b.copy()).requires_grad_() for b in (a, s))
+    with cg.record(): (cg.index_add(x, 0, index, y) ** 3).sum().backward()
+    (torch.index_add(u, 0, torch.from_numpy(index), v) ** 3).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), u.grad.numpy(), rtol=1e-13)
+    np.testing.assert_allclose(y.grad.numpy(), v.grad.numpy(), rtol=1e-13)

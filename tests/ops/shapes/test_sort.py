@@ -50,7 +50,7 @@ def test_rows_of_any_length(dtype):
                 assert np.array_equal(cg.argsort(x, descending=descending).numpy(), wanted), (n, kind, descending)
                 values = np.sort(a)[::-1] if descending else np.sort(a)
                 same_bits(cg.sort(x, descending=descending).numpy(), values)
-                for k in {0, min(n, 1), n // 2, n}:
+                for k in {0, min(n, 1), n // 9, n // 4, n // 2, n}:
                     found, places = cg.topk(x, k, largest=descending)
                     assert np.array_equal(places.numpy(), wanted[:k]), (n, kind, k)
                     same_bits(found.numpy(), a[wanted[:k]])
@@ -172,3 +172,28 @@ def test_values_alone_make_no_places():
     with cg.record() as tape:
         whole = cg.sort(cg.arange(5))               # integers have no gradient
     assert tape.saved_bytes == 0 and whole.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
+@pytest.mark.parametrize("kind", ["near", "equal", "two", "nan", "wide", "-0", "-nan"])
+def test_the_first_of_many(dtype, kind):
+    """One digit chooses the elements that are sorted, whatever their highest digits are. -0 has the key of 0, and a NaN
+    with a sign that of NaN, so their bits are not those of keys."""
+    rng = np.random.default_rng(0)
+    n = 30_001
+    a = {"near": 100 + rng.integers(0, 50, n) / 8, "equal": np.full(n, 7.0), "two": rng.integers(0, 2, n),
+         "nan": np.where(rng.random(n) < 0.01, np.nan, rng.choice([0.0, -0.0, np.inf, -np.inf], n)),
+         "wide": rng.normal(size=n) * 10.0 ** rng.integers(-20, 20, n),
+         "-0": np.where(rng.random(n) < 0.01, -0.0, -np.abs(rng.normal(size=n))),
+         "-nan": np.where(rng.random(n) < 0.01, np.copysign(np.nan, -1), -np.abs(rng.normal(size=n)))}[kind]
+    if dtype[0] in "iu": a = np.nan_to_num(np.clip(a, 0 if dtype[0] == "u" else -1e15, 200))
+    a = a.astype(dtype)
+    b = np.stack([a, a[::-1]])
+    for x in (b, np.asfortranarray(b)):
+        for k in (17, 100, 5000, n // 4, n // 4 + 1):
+            for largest in (False, True):
+                values, places = cg.topk(cg.asarray(x), k, largest=largest)
+                for row in range(2):
+                    wanted = order(b[row], 0, largest)[:k]
+                    assert np.array_equal(places.numpy()[row], wanted)
+                    same_bits(values.numpy()[row], b[row][wanted])
