@@ -1,11 +1,10 @@
 """What a program pays before it computes: the time and the resident memory of `import cygrad`, in addition to NumPy's.
 
 Each figure comes from a fresh process that imports NumPy first; the libraries take turns. *import*: the time to import
-the library. *first matmul*: the time of the first product of two 2 x 2 matrices, for which cygrad loads a BLAS.
-*resident after import* and *after a first small step*: the memory of the process beyond that after `import numpy`. The
-step is forward, backward and the update of a perceptron 2-16-16-1, batch 100; NumPy's is written by hand. *import
-numpy*: the time of NumPy itself. The files are in the system's cache and compiled to bytecode, so neither the disk nor
-the compiler counts."""
+the library. *first matmul*: the time of the first product of two 2 x 2 matrices. *resident after import* and *after a
+first small step*: the memory of the process beyond that after `import numpy`. The step is forward, backward and the
+update of a perceptron 2-16-16-1, batch 100; NumPy's is written by hand. *import numpy*: the time of NumPy itself. The
+files are in the system's cache and compiled to bytecode, so neither the disk nor the compiler counts."""
 
 import json
 import os

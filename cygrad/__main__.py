@@ -129,7 +129,7 @@ def profile(options, own):
             status = 130 if isinstance(e, KeyboardInterrupt) else 1
             traceback.print_exception(e.with_traceback(script_part(e.__traceback__, options.script)))
     print(p.table(getattr(options, "by", "operation")))
-    for advice in p.advice(): print(advice)
+    for found in (*p.growth(), *p.advice()): print(found)
     if hasattr(options, "compare"):
         try:
             print(p.compare(options.compare))

@@ -7,6 +7,11 @@
 
 #include <Python.h>
 #include <string.h>
+#if defined(__linux__)
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 #define LOADED(name, doc)
 #define MODULE(init, name) PyObject* init(void);
@@ -83,12 +88,41 @@ static PyObject* exec_module(PyObject* self, PyObject* module) {
     Py_RETURN_NONE;
 }
 
+#if defined(__linux__) && !defined(BUNDLE_SYMBOLS)   /* (breakpoints and probes are in the pages) */
+static int unmap(struct dl_phdr_info* file, size_t size, void* inside) {
+    const ElfW(Addr) page = (ElfW(Addr))sysconf(_SC_PAGESIZE);
+    int found = 0;
+    (void)size;
+    for (int i = 0; i < file->dlpi_phnum; ++i) {
+        const ElfW(Phdr)* part = &file->dlpi_phdr[i];
+        found |= part->p_type == PT_LOAD && (ElfW(Addr))inside - (file->dlpi_addr + part->p_vaddr) < part->p_memsz;
+    }
+    for (int i = 0; found && i < file->dlpi_phnum; ++i) {
+        const ElfW(Phdr)* part = &file->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || part->p_flags & PF_W) continue;
+        ElfW(Addr) start = (file->dlpi_addr + part->p_vaddr) & -page;
+        madvise((void*)start, file->dlpi_addr + part->p_vaddr + part->p_memsz - start, MADV_DONTNEED);
+    }
+    return found;
+}
+#endif
+
+static PyObject* forget(PyObject* self, PyObject* none) {
+    (void)self; (void)none;
+#if defined(__linux__) && !defined(BUNDLE_SYMBOLS)
+    dl_iterate_phdr(unmap, (void*)modules);
+#endif
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"names", names, METH_NOARGS, PyDoc_STR("The full names of the modules that this file holds.")},
     {"order", order, METH_NOARGS, PyDoc_STR("The full names of the modules that `import cygrad` loads, in order.")},
     {"docs", docs, METH_NOARGS, PyDoc_STR("For each of order(), the docstring of a package without code, or \"\".")},
     {"create_module", create_module, METH_O, PyDoc_STR("A loader's create_module(spec).")},
     {"exec_module", exec_module, METH_O, PyDoc_STR("A loader's exec_module(module).")},
+    {"forget", forget, METH_NOARGS,
+     PyDoc_STR("Remove code and constants of the file from resident memory. Linux maps them again at their next use.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -5,6 +5,7 @@ When cygrad had 79 modules in one file each, opening, mapping and linking them t
 memory of the import. Each .pyx file is a module of its own name, for both `import` and `cimport`. Importing this module
 opens the bundle of everything except the kernels. The kernels have one bundle for each instruction level."""
 
+import gc
 import os
 import sys
 from _thread import RLock, get_ident
@@ -171,21 +172,26 @@ def load():
     package, looks there again.
 
     Meanwhile the package has a spec that does not say that it is imported: else each of two thousand imports would take
-    the lock of the package, 1 us. Another thread that reads an attribute of the package waits."""
+    the lock of the package, 1 us. Another thread that reads an attribute of the package waits.
+
+    The garbage collector pauses, because what an import makes stays: to traverse it again and again takes 2 ms. In the
+    end Linux forgets the pages that the modules' initialization has mapped, sixteen around each that it read."""
     global loading
     package, order = sys.modules["cygrad"], library.order()
     spec = package.__spec__
     with lock:
-        loading = get_ident()
+        loading, collects = get_ident(), gc.isenabled()
         package.__spec__ = ModuleSpec("cygrad", spec.loader, origin=spec.origin, is_package=True)
         imported = Pending(package, True)
         try:
+            gc.disable()
             make(("cygrad._cyutility", "cygrad.kernels", "cygrad.kernels.cpu"))
             pending["cygrad.kernels.cpu"].execute()
             take_kernels(pending["cygrad.kernels.cpu"].module)
             make(order, library.docs())
             for name in order:
                 if name in pending: pending[name].execute()
+            for bundle in {*Bundle.of.values()}: bundle.library.forget()
         except BaseException:
             for name in [name for name, one in pending.items() if not one.ended]:
                 pending.pop(name).close()
@@ -195,6 +201,7 @@ def load():
             imported.close()
             package.__spec__ = spec
             loading = None
+            if collects: gc.enable()
 
 
 try: library = take("cygrad._modules")

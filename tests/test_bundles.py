@@ -74,6 +74,35 @@ for bundle, packages in (_modules, ("cygrad.ops.", "cygrad.nn.", "cygrad.optim."
         assert loaded == sorted(loaded, reverse=True) and set(loaded) == {"0", "1"}, "see load_order() in tools"
 
 
+def test_what_few_programs_need_is_loaded_at_its_first_use():
+    code = """
+import gc, sys
+import numpy
+before = {*sys.modules}
+import cygrad
+print(*sorted({*sys.modules} - before))
+assert gc.isenabled() and cygrad.memory.profile and cygrad.testing.gradcheck
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    late = {"copy", "hashlib", "json", "numpy.random", "secrets", "threading",
+            *(f"cygrad.{name}" for name in ("testing", "memory.budgets", "memory.log", "memory.rows", "nn", "optim"))}
+    assert late.isdisjoint(result.stdout.split())
+
+
+@pytest.mark.skipif(sys.platform != "linux" or "CYGRAD_SYMBOLS" in os.environ, reason="Linux maps pages as needed")
+def test_the_import_forgets_the_code_that_it_has_run():
+    """It is a third of all code, with what Linux maps around it."""
+    code = "import cygrad; print(open('/proc/self/smaps').read(), end='')"
+    maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout
+    sizes = {"Size": 0, "Rss": 0}
+    for line in maps.splitlines():
+        field, *rest = line.split()
+        if "-" in field: counts = rest[0] == "r-xp" and rest[-1].startswith(f"{PACKAGE.resolve()}{os.sep}")
+        elif counts and field[:-1] in sizes: sizes[field[:-1]] += int(rest[0])
+    assert 0 < sizes["Rss"] < sizes["Size"] / 5
+
+
 def test_a_level_that_was_not_built_is_served_by_a_lower_one(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "cygrad", ignore=shutil.ignore_patterns("_avx*", "__pycache__"))
     code = "from cygrad.kernels import driver; print(driver.level())"

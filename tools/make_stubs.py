@@ -67,6 +67,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "outputs": "Tensor | Sequence[Tensor]", "mode": "Literal['stdout', 'dicts']",
     "why.t": "Tensor", "limit.bytes": "int | str", "budget.bytes": "int | str",
     "offload.directory": "str | PathLike[str]", "offload.smallest": "int | str",
+    "budget.offload": "str | PathLike[str] | None",
     **{f"MemoryLimitError.{name}": "str" for name in "message operation line".split()},
     **{f"MemoryLimitError.{name}": "int" for name in "requested limit fits".split()},
     "table.by": f"Literal{[*COLUMNS]}", "compare.by": f"Literal{[*BY]}", "plot.axis": f"Literal{[*AXES]}",
@@ -80,7 +81,9 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
 
 RESULTS = {                 # `Class.member` or the function's name, for results without annotation
     "plan": "profile", "checkpoint": "Any", "budget.floor_bytes": "int", "budget.recomputed": "Recomputed",
-    **{f"offload.{name}_bytes": "int" for name in "written read file".split()}, "offload.waited_seconds": "float",
+    "budget.planned": "int | None",
+    **{f"{scope}.{name}_bytes": "int" for scope in ("budget", "offload") for name in "written read file".split()},
+    **{f"{scope}.waited_seconds": "float" for scope in ("budget", "offload")},
     "Solver.fuse_into_backward": "FusedUpdates", "Solver.fused": "FusedUpdates | None",
     "Operator.as_row": "tuple[str, dict[str, Any]]", "Operator.kept": "tuple[list[int], list[int]]",
     **{f"Operator.{name}": "str" for name in ("operands", "outputs", "row")}, "Operator.functions": "dict[str, str]",
@@ -130,8 +133,8 @@ RESULTS = {                 # `Class.member` or the function's name, for results
     "show_config": "dict[str, Any] | None",
     "profile.peak_bytes": "int", "profile.at_peak": "list[PeakRow]", "profile.allocations": "list[Site]",
     "profile.table": "str", "profile.plot": "None", "profile.save": "None", "profile.flame": "None",
-    "profile.advice": "list[Advice]", "profile.compare": "Comparison",
-    "track.peak_bytes": "int", "track.leaked_bytes": "int",
+    "profile.advice": "list[Advice]", "profile.growth": "list[Growth]", "profile.compare": "Comparison",
+    "why.names": "list[str]", "track.peak_bytes": "int", "track.leaked_bytes": "int",
 }
 
 INSTANCE = {                # attributes that __init__ makes, so the class has none of them
@@ -430,26 +433,29 @@ class Stub:
     def header(self, own):
         """The imports and aliases of the names that the lines use."""
         body = "\n".join(self.lines)
-
-        def used(name, text):
-            return re.search(rf"(?<![\w.]){re.escape(name)}\b", text)
-
+        used = words(body)
         aliases, seen = [], body
         for name, definition in ALIASES.items():
-            if used(name, body):
+            if name in used:
                 seen += "\n" + definition
                 (aliases if name != "_Recording" else self.lines).append(definition)
         out = ["# Written by tools/make_stubs.py; do not edit."]
         if "(enum." in seen: out.append("import enum")
+        known = words(seen)
         for source, names in SOURCES.items():
-            wanted = [n for n in names if used(n, seen)]
+            wanted = [n for n in names if n in known]
             if wanted: out.append(f"from {source} import {', '.join(wanted)}")
         if "np." in seen: out.append("import numpy as np")
         if "npt." in seen: out.append("import numpy.typing as npt")
         for name, source in CLASSES.items():
-            if name not in own and used(name, seen) and f" as {name}" not in body:
+            if name in known and name not in own and f" as {name}" not in body:
                 out.append(f"from {source} import {name}")
         return "\n".join([*out, *aliases]) + "\n\n"
+
+
+def words(text):
+    """The names in a text, without those after a point."""
+    return set(re.findall(r"(?<![\w.])\w+", text))
 
 
 def front():

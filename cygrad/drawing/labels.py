@@ -2,7 +2,8 @@
 
 import os
 
-BEFORE = "before"         # the operation of buffers that were live when the scope was entered
+BEFORE = "before"           # the operation of buffers that were live when the scope was entered
+OUTSIDE = "(no layer)"      # the layer of everything else
 ONE_SHAPE = r"(\d+ x )?\([^)]*\) \w+"            # matches one shape in PeakRow.shape
 
 

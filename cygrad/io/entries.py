@@ -9,6 +9,8 @@ from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.io.files import AGAIN, PIECE, bytes_of
 
+STEP = PIECE // 16          # elements that are converted at a time
+
 
 class Entry(NamedTuple):
     """A tensor in a file."""
@@ -41,25 +43,39 @@ def loaded_dtype(entry, dtype, at):
     return entry.stored.newbyteorder("=")
 
 
-def fill(array, entry, stream, at):
+def work_bytes(entry, dtype):
+    """The bytes of memory that fill() needs beside the array."""
+    if entry.stored == dtype and not entry.fortran: return 0
+    n = entry.nbytes // entry.stored.itemsize
+    return min(n, STEP) * (entry.stored.itemsize + max(dtype.itemsize, 4))
+
+
+def fill(array, entry, stream, at, work):
     """Read the elements of an entry into `array`, which is contiguous. `stream.readinto(memory)` fills memory with the
-    next bytes of the entry."""
+    next bytes of the entry. `work` has work_bytes()."""
     if entry.stored == array.dtype and not entry.fortran:
         memory = bytes_of(array)
         for i in range(0, entry.nbytes, PIECE): stream.readinto(memory[i:i + PIECE])
     else:
         flat = array.T.flat if entry.fortran else array.reshape(-1)
-        buffer = np.empty(min(PIECE, entry.nbytes) // entry.stored.itemsize, entry.stored)
-        for i in range(0, array.size, max(buffer.size, 1)):
-            piece = buffer[:array.size - i]
+        n = min(array.size, STEP)
+        stored, rest = work[:n * entry.stored.itemsize].view(entry.stored), work[n * entry.stored.itemsize:]
+        for i in range(0, array.size, max(n, 1)):
+            piece = stored[:array.size - i]
             stream.readinto(bytes_of(piece))
-            with np.errstate(all="ignore"): flat[i:i + piece.size] = converted(piece, entry.kind)
+            with np.errstate(all="ignore"): flat[i:i + piece.size] = converted(piece, entry.kind, array.dtype, rest)
     check_bools(array, entry, at)
 
 
-def converted(piece, kind):
-    """The elements as NumPy has them. A bfloat16 is the upper half of a float32."""
-    return (piece.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else piece
+def converted(piece, kind, dtype, work):
+    """The elements as NumPy has them, in the memory `work`. A bfloat16 is the upper half of a float32."""
+    if kind == "BF16":
+        bits = work[:4 * piece.size].view(np.uint32)
+        np.left_shift(piece, 16, out=bits, dtype=np.uint32)
+        return bits.view(np.float32)
+    made = work[:dtype.itemsize * piece.size].view(dtype)
+    made[...] = piece
+    return made
 
 
 def check_bools(array, entry, at):

@@ -20,7 +20,7 @@ from cygrad.core.paths import file_path
 from cygrad.core.sizes import read_size, words
 from cygrad.core.store.buffer import stats
 from cygrad.io import npz, safetensors
-from cygrad.io.entries import check_bools, fill, loaded_dtype
+from cygrad.io.entries import check_bools, fill, loaded_dtype, work_bytes
 
 FORMATS = {".safetensors": safetensors, ".npz": npz}
 FLOATS = [d for d in DTYPES if d.kind == "f"]
@@ -118,9 +118,10 @@ def load(path: str | PathLike[str], *, dtype: npt.DTypeLike | None = None, mmap:
     Writing into it changes the tensors, and truncating it crashes the process at the next use.
 
     The header is checked, and compressed arrays are unpacked once for their length and checksum, before memory is taken
-    for the tensors. Apart from them, loading needs memory for the header and 1 MiB. Nothing in a file is run. A file
-    whose tensors need more than `max_bytes` (an int, or text such as "2GiB") is refused. The default is no limit for
-    .safetensors, and 100 times the size of the file, but at least 256 MiB, for .npz, which can be compressed.
+    for the tensors. Apart from them, loading needs memory for the header, and to convert elements at most 1 MiB, which
+    counts as that of a tensor. Nothing in a file is run. A file whose tensors need more than `max_bytes` (an int, or
+    text such as "2GiB") is refused. The default is no limit for .safetensors, and 100 times the size of the file, but
+    at least 256 MiB, for .npz, which can be compressed.
 
     Raises ValueError for a file that is malformed or has a dtype that cygrad does not load, MemoryLimitError (and
     MemoryError, if the system has no memory for the tensors) before the data is read, and OSError, such as
@@ -143,11 +144,13 @@ def read(path, who, dtype=None, mmap=False, max_bytes=None):
         check_size(file, total(copied), max_bytes, form)
         form.verify(file, [e for e, _ in copied])
         check_memory(file, copied)
-        made = {e.name: allocated(file, e, d) for e, d in copied}
+        made = {e.name: allocated(file, described(e.name), e.shape, d) for e, d in copied}
+        most = max((work_bytes(e, d) for e, d in copied), default=0)
+        work = allocated(file, "conversions", (most,), "uint8").numpy() if most else None
         tensors = {e.name: shared[e.name] if e.name in shared else made[e.name] for e, _ in entries}
         for e, _ in copied:
             stream = form.Stream(file, e)
-            fill(tensors[e.name].numpy(), e, stream, file)
+            fill(tensors[e.name].numpy(), e, stream, file, work)
             stream.close()
     return tensors
 
@@ -183,12 +186,12 @@ def check_memory(file, entries):
                           f".safetensors file with mmap=True") from None
 
 
-def allocated(file, entry, dtype):
-    """The memory for an Entry. An error names the file and the tensor."""
+def allocated(file, what, shape, dtype):
+    """Memory. An error names the file, and what the memory is for."""
     try:
-        return empty(entry.shape, dtype=dtype)
+        return empty(shape, dtype=dtype)
     except MemoryError as e:
-        e.args = f"{file}: no memory for {described(entry.name)}, {dtype} of shape {entry.shape}: {e}",
+        e.args = f"{file}: no memory for {what}, {dtype} of shape {shape}: {e}",
         raise
 
 

@@ -107,13 +107,13 @@ class LinearCrossEntropyLoss(Loss):
     linear   the layer, whose weight is (num_classes, in_features), without a bias unless bias=True
 
     Rows of the class ignore_index do not count. PyTorch's out_features=, weight= and options= do not exist; `chunk` is
-    the number of rows in a chunk."""
+    the number of rows in a chunk; linear_cross_entropy says what the default is."""
 
     _shown = "ignore_index", "reduction", "label_smoothing"
 
     def __init__(self, in_features: int, num_classes: int, *, bias: bool = False, device: Any = None, dtype: Any = None,
                  reduction: Reduction = "mean", ignore_index: int | None = None, label_smoothing: float = 0.0,
-                 chunk: int = 256, generator: Any = None):
+                 chunk: int | None = None, generator: Any = None):
         from cygrad.nn.linear import Linear
 
         super().__init__(reduction=reduction)

@@ -14,7 +14,7 @@ from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.thread_state import is_training
 from cygrad.nn.answers import METHODS
-from cygrad.nn.call import CallBase, kind_of
+from cygrad.nn.call import CallBase, children_changed, kind_of
 from cygrad.nn.state import cast, children_first, freeze, join, load, state_of, text, unfreeze
 from cygrad.nn.waiting import (
     MAKING, assignment, first_call, is_waiting, make, registered_again, remember_place, wait,
@@ -83,7 +83,9 @@ class Module(CallBase):
         elif kind == "variable" or kind == "frozen": self._register(self._parameters, name, value, None)
         else:
             if value is not None: self._check_replacement(name, value, kind)
-            elif name in self._modules: self._modules[name] = None
+            elif name in self._modules:
+                self._modules[name] = None
+                children_changed()
             if not self._pending or not registered_again(self, name, value): super().__setattr__(name, value)
 
     def _check_replacement(self, name, value, kind):
@@ -124,12 +126,14 @@ class Module(CallBase):
     def _put(self, registry, name, value, note):
         """_register() without the checks."""
         super().__setattr__(name, value)
+        if registry is self._modules or name in self._modules: children_changed()
         for other in (self._parameters, self._buffers, self._modules):
             if other is not registry: other.pop(name, None)
         registry[name] = note
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
+        if name in self._modules: children_changed()
         for registry in (self._parameters, self._buffers, self._modules): registry.pop(name, None)
 
     def register_parameter(self, name: str, param: Tensor | None) -> None:
@@ -444,6 +448,7 @@ class Module(CallBase):
         self._parameters.update(state["parameters"])
         self._buffers.update(state["buffers"])
         self._modules.update((name, attributes[name]) for name in state["modules"])
+        children_changed()
         self._mode, self._pending = state["mode"], state["pending"]
         if state.get("checkpoint") is not None: self.checkpoint_(**state["checkpoint"])
         for name in self._parameters:               # the copy of a frozen parameter is an ordinary tensor

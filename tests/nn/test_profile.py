@@ -299,3 +299,41 @@ def test_summary_follows_eval():
     found = net.summary(np.ones((32, 20), "float32"))
     assert found.rows[4].layer == "Dropout" and found.rows[0].shape == (32, 10)
     assert nn.Bilinear(3, 4, 5).summary(cg.ones(7, 3), cg.ones(7, 4)).flops == 2 * 7 * 5 * 3 * 5
+
+
+def test_paths_follow_changes_of_the_tree():
+    """The paths of a model are kept from call to call, until a module gets, loses or replaces a child."""
+    net, x = nn.Sequential(nn.Tanh(), nn.Sequential(nn.Tanh())), cg.ones(64)
+    with cg.memory.profile() as p:
+        def layers():
+            """The layers of one more call."""
+            before = set(p._log.layers)
+            kept.append(net(x))
+            return sorted(set(p._log.layers) - before)
+
+        kept = []
+        assert layers() == ["Sequential.0", "Sequential.1.0"] and layers() == []
+        net[1].append(nn.Tanh())                    # deeper than the outermost module
+        assert layers() == ["Sequential.1.1"]
+        net.append(net[0])                          # (a shared module has its first path)
+        assert layers() == []
+        net[0] = nn.Tanh()
+        assert layers() == ["Sequential.2"]
+        net.tail = nn.Tanh()
+        assert layers() == ["Sequential.tail"]
+        del net.tail
+        net.tail = None
+        net.__setstate__(nn.Sequential(nn.Sequential(nn.Tanh(), nn.Tanh())).__getstate__())
+        assert layers() == ["Sequential.0.0", "Sequential.0.1"]
+    net[0].register_forward_hook(lambda module, args, y: y * 2.0)       # which a profile calls too
+    with cg.memory.profile() as p: assert (net(x).numpy() != kept[-1].numpy()).all()
+
+
+def test_many_models_in_one_profile():
+    """More models than are remembered: each has its layers, and those that are freed do not add rows."""
+    with cg.memory.profile() as p:
+        for _ in range(1500): nn.Sequential(nn.Tanh())(cg.ones(3))
+        held = [nn.Sequential(nn.Tanh()) for _ in range(1100)]
+        for _ in range(2):
+            for net in held: net(cg.ones(3))
+    assert len(p._log.layers) == 1 + 1100
