@@ -1,6 +1,6 @@
 """What a net is, as its users read it: its operators, blobs, inputs and outputs, and who uses which blob."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -94,7 +94,7 @@ class Blobs(StateHolder):
         self._state.shapes = shapes
 
     @property
-    def written(self) -> Mapping[str, list[int]]:
+    def written(self) -> Mapping[str, Sequence[int]]:
         """The positions of the operators that write each blob, for lowering.py."""
         return self._state.use().writers
 

@@ -32,6 +32,7 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any], w
     """The outputs of an operator, by eager code: a tensor, or a tuple. `objects` are the solvers and generators that
     its arguments name. Without `writes`, the result of an operator in place goes to new memory."""
     type, arguments = operator.type, dict(operator.arguments)
+    if not arguments and type in ROWS and type not in OPERATORS: return wanted(type, call(type, inputs, arguments))
     arguments.pop("recorded", None)                 # (lowering.py does not record it)
     if "generator" in arguments: arguments["generator"] = named(objects, arguments["generator"])
     if arguments.pop("inplace", False) and writes:
@@ -48,15 +49,20 @@ def forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any], w
     if type in OPERATORS:
         for name in REQUIRED.get(type, ()):
             if name not in arguments: raise TypeError(f"{type}: the argument {name!r} is missing")
-        return OPERATORS[type](inputs, arguments, objects)
+        made = OPERATORS[type](inputs, arguments, objects)
+        return made[:len(operator.outputs)] if type == SOLVER else made
     if type not in ROWS:
         raise RuntimeError(f"no row of the table of operators has the type {described(type)}, so it cannot run; the "
                            f"types are the names of the table, and net.create_python_operator() adds a function")
     if "generator" in arguments:                    # (attention; its row takes the state of a generator instead)
         return ROWS[type].function(*inputs, seed=arguments.pop("generator"), **arguments)
-    made = call(type, inputs, arguments)
-    n = results(type)
-    return made[:n] if n and isinstance(made, tuple) else made      # (more are for the formula)
+    return wanted(type, call(type, inputs, arguments))
+
+
+def wanted(type: str, made: Any) -> Any:
+    """The results of a row, without those that are for its formula."""
+    n = results(type) if isinstance(made, tuple) else None
+    return made[:n] if n else made
 
 
 def apart(inputs: list[Any], target: Any) -> list[Any]:
@@ -119,9 +125,10 @@ def drop(inputs: list[Any], arguments: Any, objects: Any) -> Any:
 
 
 def solve(inputs: list[Any], arguments: Any, objects: Any) -> Any:
-    """Call a method of a solver. The outputs are the inputs that it changes, which come first."""
+    """Call a method of a solver. The outputs are the inputs that it changes, which come first. (Others are gradients,
+    without those that are rows.)"""
     getattr(named(objects, arguments["solver"]), METHODS[arguments["method"]])(*arguments["arguments"])
-    return inputs[:len(inputs) // 2] if arguments["method"] == "update" else inputs
+    return inputs
 
 
 METHODS = {name: name for name in ("update", "weight_decay", "clip_grad_by_norm", "clip_grad_by_global_norm",

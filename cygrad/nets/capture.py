@@ -47,14 +47,13 @@ class Item(NamedTuple):
 
     @property
     def elements(self) -> Elements:
-        """What identifies the elements. Strides of dimensions of size 1 do not matter."""
-        strides = tuple(s if n != 1 else 0 for n, s in zip(self.shape, self.strides, strict=True))
-        return self.address, self.dtype, self.shape, strides
+        """What identifies the elements: address, dtype, shape and strides."""
+        return self[:4]
 
     @property
     def key(self) -> Key:
         """What identifies the array: its elements and its place in the graph."""
-        return *self.elements, self.place
+        return self[:5]
 
 
 class KnownBlob(NamedTuple):

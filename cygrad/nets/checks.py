@@ -57,16 +57,17 @@ def check_operator(operator: Operator, who: str) -> None:
 
 
 def check_inputs(operator: Operator, taken: Taken, who: str) -> None:
-    kind, inputs, words = operator.type, operator.inputs, in_words(taken.operands)
+    kind, inputs = operator.type, operator.inputs
     if not fits(taken.operands, len(inputs)):
-        got = cut(shown([shown_name(name) for name in inputs]))
+        words, got = in_words(taken.operands), cut(shown([shown_name(name) for name in inputs]))
         raise ValueError(f"{who}: {kind} takes the inputs {shown(words)}; got {len(inputs)} "
                          f"input{'s' * (len(inputs) != 1)}: {got}; pass those that it takes in one list, and its other "
                          f"arguments by keyword")
+    if None not in inputs: return
     for name, blob in zip(operand_names(taken.operands, len(inputs)), inputs, strict=True):
         if blob is None and f"{name}?" not in taken.operands:
-            raise ValueError(f"{who}: {kind} takes the inputs {shown(words)}; got None for {name}; pass a blob or a "
-                             f"number")
+            raise ValueError(f"{who}: {kind} takes the inputs {shown(in_words(taken.operands))}; got None for {name}; "
+                             f"pass a blob or a number")
 
 
 def shown(names: Sequence[str]) -> str:

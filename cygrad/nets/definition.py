@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -22,14 +22,25 @@ STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient",
 ALIASES = {"StopGradient": STOP, "ZeroGradient": ZERO, "NegateGradient": NEGATE, "EnsureDense": DENSE}
 FIELDS = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function", "of"   # an Operator has them
 
+NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
+
 Names = str | list[str] | tuple[str, ...]
 Functions = tuple[Callable[..., Any], Callable[..., Any] | None]
 
 
 class Blob(str):
-    """The name of a blob: a str that functions of a net return and accept. It knows nothing of its net."""
+    """The name of a blob: a str that functions of a net return and accept. It knows nothing of its net. Raises
+    TypeError or ValueError for what cannot be a name."""
 
     __slots__ = ()
+
+    def __new__(cls, name: str) -> Self:
+        return str.__new__(cls, check_name(name, "Blob"))
+
+
+def made_blob(name: str) -> Blob:
+    """A name that was made from names that were checked."""
+    return str.__new__(Blob, name)
 
 
 class GradientSlice(NamedTuple):
@@ -41,17 +52,19 @@ class GradientSlice(NamedTuple):
 
 def check_name(name: Any, who: str, what: str = "the name of a blob") -> Blob:
     """`name` as a Blob. Raises TypeError or ValueError, which say that `who` needs it."""
+    if type(name) is Blob: return name
     if not isinstance(name, str):
         raise TypeError(f"{who}: {what} must be a str, got {described(name)}")
     if not name or name.strip() != name or UNPRINTED.search(name) or len(name) > MAX_NAME:
         raise ValueError(f"{who}: {what} must have from 1 to {MAX_NAME:,} characters, no control characters and no "
                          f"space at its ends, got {described(str(name))}")
-    return Blob(name)
+    return made_blob(name)
 
 
 def check_type(type: Any, who: str) -> str:
     """The type of an operator, by its first name."""
-    kind = str(check_name(type, who, "the type"))
+    plain = isinstance(type, str) and len(type) <= MAX_NAME and type.isascii() and type.isidentifier()
+    kind = str(type if plain else check_name(type, who, "the type"))
     return ALIASES.get(kind, kind)
 
 
@@ -60,7 +73,7 @@ def check_names(names: Any, who: str, what: str) -> tuple[Blob, ...]:
     if isinstance(names, str): names = names,
     if not isinstance(names, list | tuple):
         raise TypeError(f"{who}: {what} must be a name or a list of names, got {described(names)}")
-    return tuple(check_name(name, who, f"each of {what}") for name in names)
+    return tuple([name if type(name) is Blob else check_name(name, who, f"each of {what}") for name in names])
 
 
 def check_integer(value: int, who: str) -> int:
@@ -103,7 +116,7 @@ def check_slice(value: slice, who: str) -> slice:
 
 def check_arguments(arguments: Any, who: str) -> dict[str, Any]:
     """The arguments of an operator, by their keywords."""
-    if arguments is None: return {}
+    if arguments is None or type(arguments) is dict and not arguments: return {}
     if not isinstance(arguments, Mapping):
         raise TypeError(f"{who}: the arguments must be a dict, got {described(arguments)}")
     for key in arguments:
@@ -147,25 +160,22 @@ class Operator:
                  arguments: Mapping[str, Any] | None = None, name: str = "", is_gradient: bool = False,
                  function: Functions | None = None, of: "Operator | None" = None):
         kind = check_type(type, "Operator")
+        who = f"Operator {cut(kind)}"
         if isinstance(inputs, str): inputs = inputs,
         if not isinstance(inputs, list | tuple):
-            raise TypeError(f"Operator {cut(kind)}: the inputs must be a name or a list of names, got "
-                            f"{described(inputs)}")
-        who = f"Operator {cut(kind)}"
-        reads = tuple(None if i is None else check_name(i, who, "each of the inputs") for i in inputs)
+            raise TypeError(f"{who}: the inputs must be a name or a list of names, got {described(inputs)}")
+        reads = tuple([i if i is None else check_name(i, who, "each of the inputs") for i in inputs])
         writes = check_names(outputs, who, "the outputs")
-        if len({*writes}) < len(writes):
+        if len(writes) > 1 and len({*writes}) < len(writes):
             raise ValueError(f"{who}: the outputs must have different names, got {described(list(map(str, writes)))}")
         if name != "": check_name(name, who, "its label")
         if not isinstance(is_gradient, bool):
             raise TypeError(f"{who}: is_gradient must be a bool, got {described(is_gradient)}")
         if of is not None and not isinstance(of, Operator):
             raise TypeError(f"{who}: of must be an Operator or None, got {described(of)}")
-        values = (kind, reads, writes, MappingProxyType(check_arguments(arguments, who)), str(name), is_gradient,
-                  check_function(kind, function), of)
-        for slot, value in zip(FIELDS, values, strict=True): object.__setattr__(self, slot, value)
-        object.__setattr__(self, "begins", None)
-        object.__setattr__(self, "writes", None)
+        values = (kind, reads, writes, read_only(check_arguments(arguments, who)), str(name), is_gradient,
+                  check_function(kind, function), of, None, None)
+        for write, value in zip(WRITE_SLOT, values, strict=True): write(self, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"an Operator cannot be changed; make another one with replace({name}=...)")
@@ -194,6 +204,24 @@ class Operator:
     def __repr__(self) -> str:
         outputs, call = shown_outputs(self), shown_call(self)
         return f"{outputs} = {call}" if outputs else call
+
+
+WRITE_SLOT = [vars(Operator)[slot].__set__ for slot in Operator.__slots__]      # (faster than object.__setattr__)
+
+
+def read_only(arguments: dict[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(arguments) if arguments else NO_ARGUMENTS
+
+
+def gradient_operator(kind: str, inputs: Iterable[Any], outputs: tuple[Any, ...], arguments: dict[str, Any],
+                      of: Operator, writes: Any) -> Operator:
+    """The gradient operator of `of`, with fresh names for its outputs. Its arguments were checked as those of `of`."""
+    made: Operator = object.__new__(Operator)
+    reads = tuple([i if i is None or type(i) is Blob else check_name(i, f"Operator {cut(kind)}", "each of the inputs")
+                   for i in inputs])
+    values = kind, reads, outputs, read_only(arguments), "", True, None, of, None, writes
+    for write, value in zip(WRITE_SLOT, values, strict=True): write(made, value)
+    return made
 
 
 def key_of(o: Operator) -> tuple[Any, ...]:
@@ -245,3 +273,8 @@ def shown_call(operator: Operator) -> str:
     """What is right of the = in an operator's line: "conv2d(x, w, b, stride=2)"."""
     text = f"{shown_name(operator.type)}({', '.join([*map(shown_name, operator.inputs), *shown_arguments(operator)])})"
     return f"{text}  # {operator.name}" if operator.name else text
+
+
+def written(operators: Iterable[Operator]) -> set[str]:
+    """The names of the blobs that operators write."""
+    return {str(name) for o in operators for name in o.outputs}

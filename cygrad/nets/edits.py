@@ -57,9 +57,9 @@ class Edits(Blobs):
         who, s = "Net.rewire", self._state
         name, other = s.need(blob, who), s.need(on, who)
         if s.use().writers.get(name): self._writer_of(name, who)
-        written = s.use().writers.get(other, [-1])
+        written = s.use().writers.get(other, (-1,))
         if len(written) > 1: self._writer_of(other, who)
-        reads = s.use().readers.get(name, [])
+        reads = s.use().readers.get(name, ())
         self._refuse_gradients(who)
         if other == name: return other
         if not reads:

@@ -10,7 +10,8 @@ from typing import Any
 
 from cygrad.core.errors import cut, described
 from cygrad.nets.definition import (
-    DENSE, NEGATE, PYTHON, STOP, ZERO, Blob, GradientSlice, Operator, check_name, check_type,
+    DENSE, NEGATE, PYTHON, STOP, ZERO, Blob, GradientSlice, Operator, check_name, check_type, gradient_operator,
+    made_blob,
 )
 from cygrad.nets.passes import Pass, Registered, names_of
 from cygrad.nets.versions import DROPOUT, BlobPlace, Version, Versions, View
@@ -143,6 +144,7 @@ class ReverseVisit:
         self.frozen, self.fixed = frozen, constants | frozen
         self.splits: dict[Version, int] = {}            # how many names of contributions to a gradient there are
         self.versions = Versions(operators)
+        self.found_targets: dict[int, list[int]] = {}
         self.at = {id(o): k for k, o in enumerate(operators)}
         self.read: list[tuple[Version | None, ...]] = []        # as Versions.read, of what they are differentiated for
         for k in range(len(operators)): self.read.append(self.read_by(k))
@@ -238,7 +240,7 @@ class ReverseVisit:
             k += 1
             name = f"{base}_{k}"
         self.taken.add(name)
-        return Blob(name)
+        return made_blob(name)
 
     def emit(self, operator: Operator) -> None:
         self.added.append(operator)
@@ -247,19 +249,20 @@ class ReverseVisit:
     # ---- which operators have gradients
 
     def targets(self, k: int) -> list[int]:
-        return targets_of(self.operators[k], self.fixed)
+        if k not in self.found_targets: self.found_targets[k] = targets_of(self.operators[k], self.fixed)
+        return self.found_targets[k]
 
     def read_by(self, k: int) -> tuple[Version | None, ...]:
         """The versions of what operator k is differentiated for: its inputs, and hidden ones of a gradient operator."""
         operator = self.operators[k]
-        hidden = hidden_inputs(operator, self.constants)
+        hidden = hidden_inputs(operator, self.constants) if operator.of is not None else ()
         if not hidden: return self.versions.read[k]
         made = self.at.get(id(operator.of))
         seen = {} if made is None else dict(filter(None, self.read[made]))
         return *self.versions.read[k], *((n, seen.get(n, self.versions.now.get(n, 0))) for n in hidden)
 
     def is_reached(self, k: int) -> bool:
-        return (self.operators[k].type == ZERO or any(v in self.count for v in self.versions.written[k])
+        return (self.operators[k].type == ZERO or not self.count.keys().isdisjoint(self.versions.written[k])
                 or self.reaches_views(k))
 
     def reaches_views(self, k: int) -> bool:
@@ -370,31 +373,34 @@ class ReverseVisit:
         operator, targets = self.operators[k], self.targets(k)
         for i, j in kept_graphs(operator):
             if outputs[j] is not None: self.add(self.versions.read[k][i], outputs[j])
-        who = f"{self.who}: the gradient of operator {k}, {cut(repr(operator))},"
         if not targets or outputs and all(g is None for g in outputs): return
         if operator.type in registered:
-            self.use_registered(k, outputs, who)
+            self.use_registered(k, outputs, self.described_gradient(k))
             return
         missing = without_gradient(operator)
         if missing:
             name = operator.inputs[targets[0]]
-            raise RuntimeError(f"{who} for its input {described(str(name))} does not exist: {missing}, or end the path "
-                               f"with stop_gradient")
+            raise RuntimeError(f"{self.described_gradient(k)} for its input {described(str(name))} does not exist: "
+                               f"{missing}, or end the path with stop_gradient")
         inputs, results, _ = kept_by(operator, targets)
         read = [*(self.versions.read[k][i] for i in inputs), *(self.versions.written[k][j] for j in results)]
         needed = [version for version in read if version is not None]
         if self.who != CAPTURE:                     # (the eager pass that was traced has checked)
             for version in needed:
-                if not self.overwrites(k, version): self.versions.check(version, who)
-        reads = [*dict.fromkeys(name for name, _ in needed), *outputs]      # (None: that output has no gradient)
+                if self.versions.is_now(version) or self.overwrites(k, version): continue
+                self.versions.check(version, self.described_gradient(k))
+        reads = *dict.fromkeys([name for name, _ in needed]), *outputs      # (None: that output has no gradient)
         made = [self.contribution(operator, self.read[k][i]) for i in targets]
         written = [names_of(g) for g in made]
         arguments = dict(operator.arguments)
         if len(targets) < len(targets_of(operator, self.constants)): arguments["wanted"] = tuple(targets)
-        self.emit(Operator(operator.type + SUFFIX, reads, [n for names in written for n in names], arguments,
-                           is_gradient=True, of=operator))
-        object.__setattr__(self.added[-1], "writes", [*zip(targets, written, strict=True)])
+        self.emit(gradient_operator(operator.type + SUFFIX, reads, tuple([n for names in written for n in names]),
+                                    arguments, operator, [*zip(targets, written, strict=True)]))
         for i, g in zip(targets, made, strict=True): self.add(self.read[k][i], g)
+
+    def described_gradient(self, k: int) -> str:
+        """The beginning of an error about the gradient of operator k."""
+        return f"{self.who}: the gradient of operator {k}, {cut(repr(self.operators[k]))},"
 
     def overwrites(self, k: int, version: Version) -> bool:
         """Whether operator k itself writes over a version: then it keeps a copy."""
@@ -551,7 +557,7 @@ def hidden_inputs(operator: Operator, constants: Any) -> tuple[Blob, ...]:
 
 def differentiated(operator: Operator, constants: Any) -> tuple[Blob | None, ...]:
     """The blobs for which an operator can be differentiated, beginning with its inputs."""
-    return *operator.inputs, *hidden_inputs(operator, constants)
+    return operator.inputs if operator.of is None else (*operator.inputs, *hidden_inputs(operator, constants))
 
 
 def without_gradient(operator: Operator) -> str:

@@ -12,13 +12,14 @@ import numpy as np
 import cygrad.autograd as autograd
 from cygrad.core.backward.listed import ListedPass, described_place, reach, variables_of
 from cygrad.core.errors import cut, described
+from cygrad.core.execute.program import own_part
 from cygrad.core.graph.around import hook_on
 from cygrad.core.graph.gradient_slice import GradientSlice as Rows
 from cygrad.core.graph.planning import set_source, split_here
 from cygrad.core.graph.symbol import place
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import zeros
-from cygrad.nets.definition import ZERO, Operator
+from cygrad.nets.definition import ZERO, Operator, written
 from cygrad.nets.gradients import CONCAT, hidden_inputs, kept_names, results_of
 from cygrad.nets.hooks import Hooks
 from cygrad.nets.operators import Operators, Place, Record
@@ -60,6 +61,8 @@ class Run(Operators):
         self.net, self.operators = net, net.operators
         self.kept = {*kept}
         self.at, self.hooks, self.split = 0, hooks, split
+        self.part: dict[str, tuple[Tensor, int, Tensor]] = {}   # the results of the first part, their versions, and
+                                                                # the same with copies of what is in inputs
         self.versions = Versions(self.operators)
         self.position = {id(o): k for k, o in enumerate(self.operators)}
         self.passes = [Variables(p, found) for p in net.passes
@@ -194,7 +197,8 @@ class Run(Operators):
     # ---- the run
 
     def execute(self) -> dict[str, Any]:
-        """Run all operators. Returns the kept values that exist, by name, in the order of the blobs of the net."""
+        """Run all operators. Returns the kept values that exist, by name, in the order of the blobs of the net; with
+        `split`, only those that have changed since then (execute_parts)."""
         for name in self.net.inputs: self.set_value(name, self.values[name], 0)
         for name, x in self.net.bindings.items(): self.set_value(name, x, 0)
         try:
@@ -203,19 +207,37 @@ class Run(Operators):
             for v in self.passes:
                 if v.listed is not None: v.listed.fail()
             raise
+        if self.split == len(self.operators): self.end_part()
         found = {str(name): y for name in self.net.blobs
-                 if name in self.kept and isinstance(y := self.values.get(name), Tensor)}
-        return found if autograd.is_recording() else {name: y.detach() for name, y in found.items()}
+                 if name in self.kept and isinstance(y := self.values.get(name), Tensor)
+                 and not (name in self.part and y is self.part[name][0] and y.version == self.part[name][1])}
+        return detached(found)
+
+    def execute_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As execute(): the kept values that the operators before `split` write, as they are then, and those that exist
+        after the others and are not the same."""
+        last = self.execute()
+        return detached({name: y for name, (_, _, y) in self.part.items()}), last
+
+    def end_part(self) -> None:
+        """End the first part of a program."""
+        made = written(self.operators[:self.split])
+        for name in self.net.blobs:
+            if name in made and name in self.kept and isinstance(x := self.values.get(name), Tensor):
+                self.part[str(name)] = x, x.version, own_part(x)
+        split_here()
 
     def step(self, k: int) -> None:
         """Run operator k."""
-        if k == self.split: split_here()
+        if k == self.split: self.end_part()
         set_source(k)
         if self.hooks is not None: self.hooks.begin(k, self.values)
         try:
-            for v in self.begins.get(k, ()): self.begin(v)
+            if k in self.begins:
+                for v in self.begins[k]: self.begin(v)
             self.run_operator(k)
-            for v in self.ends.get(k, ()): self.finish(v)
+            if k in self.ends:
+                for v in self.ends[k]: self.finish(v)
         except Exception as e:
             if self.hooks is None or not self.hooks.raised: e.add_note(self.progress())
             e.operator = k          # type: ignore[attr-defined]  # for plan.py
@@ -223,9 +245,8 @@ class Run(Operators):
         self.at = k + 1
         if self.hooks is not None: self.hooks.end(self.values)
         o = self.operators[k]
-        for names in (o.inputs, o.outputs, o.of.inputs if o.of is not None and k in self.alone else ()):
-            for name in names:
-                if name in self.values and self.last.get(name, -1) <= k and name not in self.kept: del self.values[name]
+        for name in (*o.inputs, *o.outputs, *(o.of.inputs if o.of is not None and k in self.alone else ())):
+            if self.last.get(name, -1) <= k and name not in self.kept: self.values.pop(name, None)
 
     def progress(self) -> str:
         """The operators that ran and the one that failed, with what it read."""
@@ -240,7 +261,7 @@ class Run(Operators):
             if not value.requires_grad and value.dtype.kind == "f" and name not in self.constants:
                 value = value.detach().requires_grad_()
                 if (name, version) in self.overwritten:     # (a leaf cannot be written in place)
-                    with autograd.record(train_mode=None): value = value.copy()
+                    with self.recording: value = value.copy()
         if (name, version) in self.heads_at: self.places[name, version] = place(value)
         self.values[name] = value
 
@@ -286,13 +307,14 @@ class Run(Operators):
         if not o.arguments.get("recorded", True): outputs = self.compute(o, inputs)
         elif id(o) in self.differentiated: outputs = self.record(o, inputs)
         elif id(o) in self.recorded or isinstance(target, Tensor) and place(target) is not None:
-            with autograd.record(train_mode=None): outputs = self.compute(o, inputs)
+            with self.recording: outputs = self.compute(o, inputs)
         else: outputs = self.compute(o, inputs)
         if id(o) in self.differentiated and is_view(o) and not any(map(place, inputs)):
             self.record_alone(o, inputs)            # (a later write can give the memory a gradient)
         for (name, version), y in zip(self.versions.written[k], outputs, strict=True):
             self.set_output(name, y, version)
-        for (name, version), _ in self.versions.writes[k].versions[1:] if k in self.versions.writes else ():
+        if k not in self.versions.writes: return
+        for (name, version), _ in self.versions.writes[k].versions[1:]:
             if name in self.values: self.set_value(name, self.values[name], version)
 
     def add_missing(self, k: int) -> None:
@@ -381,7 +403,7 @@ class Run(Operators):
             if g is None: self.count(v, (i,))
             else:
                 given, g = [g], None
-                v.listed.give(i, given)
+                v.listed.contribute_to(i, given)
                 self.count(v, (i,), True)
 
     def run_gradient(self, k: int) -> None:
@@ -408,7 +430,7 @@ class Run(Operators):
 
     def version(self, k: int, name: str) -> int:
         """The version of a name that operator k writes."""
-        return next(version for written, version in self.versions.written[k] if written == name)
+        return dict(self.versions.written[k])[name]
 
     def run_recorded(self, k: int, record: Record, heads: list[Any], graph: bool) -> None:
         """Run a gradient operator that is differentiated itself: each contribution is a result of its own."""
@@ -519,6 +541,11 @@ class Run(Operators):
         """Compute contributions as values of their own."""
         for (_, names), g in zip(written, self.contributions(self.operators[k], record, heads, graph), strict=True):
             if names in apart: self.set_parts(k, names, g)
+
+
+def detached(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Results without their graph, unless the thread records."""
+    return found if autograd.is_recording() else {name: y.detach() for name, y in found.items()}
 
 
 def progress(net: Any, at: int, values: Mapping[str, Any]) -> str:

@@ -35,6 +35,7 @@ def run_forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any
 
 def flat(found: Any) -> tuple[Any, ...]:
     """The tensors of a result, which can be tuples inside each other."""
+    if isinstance(found, Tensor): return (found,)
     if isinstance(found, (tuple, list)): return tuple(y for part in found for y in flat(part))
     return (found,)
 
@@ -92,6 +93,7 @@ class Operators:
     def __init__(self, values: dict[str, Any], constants: Mapping[str, Any], objects: Mapping[str, Any]):
         self.values, self.constants, self.objects = values, constants, objects
         self.records: dict[int, Record] = {}
+        self.recording = autograd.record(train_mode=None)       # (a scope that can be entered again)
 
     def value(self, name: str) -> Any:
         if name not in self.values:
@@ -114,7 +116,7 @@ class Operators:
     def record(self, operator: Operator, inputs: list[Any]) -> tuple[Any, ...]:
         """The outputs of an operator, which runs recorded, as its gradient operator needs it."""
         places = [place(x) for x in inputs]
-        with autograd.record(train_mode=None):
+        with self.recording:
             if not is_in_place(operator):
                 outputs = self.compute(operator, inputs)
                 written = [place(y) for y in outputs]

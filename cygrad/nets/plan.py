@@ -1,6 +1,8 @@
 """The memory of a net before it runs, and the program that runs it."""
 
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -11,9 +13,10 @@ from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import MemoryLimitError, cut, described
 from cygrad.core.execute.program import Program
 from cygrad.core.graph.around import eager_reason, hook_on
-from cygrad.core.graph.planning import item
+from cygrad.core.graph.planning import address
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.sizes import read_size
+from cygrad.core.store.buffer import most_held
 from cygrad.memory.rows import Recomputed
 from cygrad.nets.definition import PYTHON
 from cygrad.nets.gradients import ADD
@@ -31,8 +34,10 @@ CAPTURE = "capture: ", "this tensor has no values: "     # begin the message if 
 
 
 ALIGNMENT = 64              # bytes: what the sizes of buffers are rounded up to
+DTYPE_NAMES = {np.dtype(d).name for d in DTYPES}
 SIGNS = "signs"             # the step that keeps only the signs of a result for its backward
 AGAIN = " (again)"          # how the names of steps end that run again, under a budget
+FUSED = "fused "            # how the names of steps begin that run several operators (core/execute/chaining)
 GRADIENT = " (backward)"    # how the names of the steps of a backward pass end
 
 
@@ -52,7 +57,7 @@ class PlanRow(NamedTuple):
 def kinds_of(steps: Sequence[str]) -> tuple[str, ...]:
     """As Plan.kinds. Sums of gradients are "add" between steps of the backward pass."""
     kinds = ["recomputed" if s.endswith(AGAIN) else "gradient" if s.endswith(GRADIENT)
-             else "forward" if s in ROWS or s == SIGNS else "other" for s in steps]
+             else "forward" if s in ROWS or s == SIGNS or s.startswith(FUSED) else "other" for s in steps]
     for k in range(1, len(kinds) - 1):
         if steps[k] == ADD and kinds[k - 1] == "gradient" == kinds[k + 1]: kinds[k] = "gradient"
     return tuple(kinds)
@@ -60,7 +65,9 @@ def kinds_of(steps: Sequence[str]) -> tuple[str, ...]:
 
 class Plan:
     """The memory of a run of a net. `peak_bytes` are those of the arena, which a run takes once and keeps; inputs,
-    which the workspace has, are not counted. `bound_bytes` is the most that is needed at one time, which no arena can
+    which the workspace has, are not counted. `held_bytes` are the most that a first run takes from the system, in whole
+    pages: for the arena, and for the .grad of variables that had no memory when the plan was made. A memory.limit() of
+    that more than what is held suffices. `bound_bytes` is the most that is needed at one time, which no arena can
     be smaller than. `steps` are the names of the kernel calls, and `kinds` what each is for: "forward", "gradient",
     "recomputed" or "other" (solvers, .grad, random numbers). `recomputed` is (calls, share): the steps that run again
     because of a budget, and their share of the work of all others. `rows` are the buffers: (operator, nbytes, offset,
@@ -70,6 +77,7 @@ class Plan:
     def __init__(self, net: "Net", program: Program, names: Mapping[int, str] | None = None):
         self.name, self.steps = net.name, tuple(step.name for step in program.steps)
         self.peak_bytes, self.bound_bytes = program.arena_bytes, program.bound_bytes
+        self.held_bytes = sum(map(most_held, program.missing))
         self.recomputed = Recomputed(*program.recomputed)
         self.kinds = kinds_of(self.steps)
         found, end = names or {}, len(self.steps) - 1
@@ -156,7 +164,7 @@ def read_signature(value: Any, what: str) -> Signature:
         raise TypeError(f"{what} must be a tuple of sizes, or a pair of it and a dtype, got {described(value)}")
     try: name = np.dtype(dtype).name
     except TypeError: name = ""
-    if name not in {np.dtype(d).name for d in DTYPES}:
+    if name not in DTYPE_NAMES:
         raise TypeError(f"{what} has the dtype {described(dtype)}; wanted one that tensors have")
     return tuple(int(n) for n in value), name
 
@@ -167,15 +175,30 @@ def eager_only(net: "Net") -> str | None:
     return eager_reason(net.bindings.values(), passes, any(p.kind == "backward" for p in net.passes))
 
 
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """A scope in which the garbage collector does not run. A plan makes some objects for each operator, none of them
+    garbage, so the collector would visit all operators each time that their number has grown by a quarter."""
+    collects = gc.isenabled()
+    gc.disable()
+    try: yield
+    finally:
+        if collects: gc.enable()
+
+
+@without_collections()
 def prepared(net: "Net", inputs: dict[str, Signature], kept: frozenset[str],
              split: int | None = None, budget: int | None = None) -> Program:
     """The program of a net for inputs of these shapes and dtypes. Its outputs are a dict of the kept blobs. `split`: it
-    can stop before this operator (Program.begin). `budget`: what the live bytes stay under in a run."""
+    can stop before this operator (Program.begin), and its outputs are two dicts (Run.execute_parts). `budget`: what the
+    live bytes stay under in a run."""
     names = list(inputs)
 
-    def run(*values: Tensor) -> dict[str, Tensor]:
+    def run(*values: Tensor) -> Any:
         blobs = dict(zip(names, values, strict=True))
-        with mode(net): return Run(net, blobs, kept, split=split).execute()
+        with mode(net):
+            running = Run(net, blobs, kept, split=split)
+            return running.execute() if split is None else running.execute_parts()
 
     program = traced(net, run, inputs, budget=budget)
     program.watch(net.bindings.values())
@@ -211,10 +234,11 @@ class Observed(Run):
     def set_value(self, name: str, value: Any, version: int) -> None:
         super().set_value(name, value, version)
         if not isinstance(value, Tensor): return
-        at = item(value)[0]
+        at = address(value)
         if name in self.kept or at not in self.addresses: self.addresses[at] = str(name)
 
 
+@without_collections()
 def planned(net: "Net", shapes: Mapping[str, Any] | None, budget: Any) -> Plan:
     """As Net.plan."""
     who = "Net.plan"
@@ -246,6 +270,7 @@ def planned(net: "Net", shapes: Mapping[str, Any] | None, budget: Any) -> Plan:
     return plan
 
 
+@without_collections()
 def inferred(net: "Net", shapes: Mapping[str, Any] | None) -> dict[str, Signature]:
     """As Net.infer."""
     who = "Net.infer"

@@ -13,6 +13,7 @@ from cygrad.core.interop.numpy import tensor
 from cygrad.nets.checks import check_operator
 from cygrad.nets.definition import (
     PYTHON, Blob, GradientSlice, Operator, check_arguments, check_integer, check_name, check_names, check_type,
+    made_blob,
 )
 from cygrad.nets.gradients import completed_pass
 from cygrad.nets.immediate import run_added
@@ -29,8 +30,8 @@ class Use(NamedTuple):
     inputs: tuple[Blob, ...]
     absent: tuple[Blob, ...]
     blobs: tuple[Blob, ...]
-    writers: dict[str, list[int]]
-    readers: dict[str, list[int]]
+    writers: dict[str, tuple[int, ...]]
+    readers: dict[str, tuple[int, ...]]
 
 
 class NetState:
@@ -105,8 +106,9 @@ class NetState:
                 blobs[name] = None
                 if name in writers: writers[name].append(k)
                 else: writers[name] = [k]
-        for constant in self.constants: blobs[Blob(constant)] = None
-        use = Use(tuple(inputs), tuple(absent), tuple(blobs), writers, readers)
+        for constant in self.constants: blobs[made_blob(constant)] = None
+        use = Use(tuple(inputs), tuple(absent), tuple(blobs), {name: tuple(found) for name, found in writers.items()},
+                  {name: tuple(found) for name, found in readers.items()})     # (the collector skips tuples of ints)
         self.used = self.edits, use
         return use
 
@@ -122,7 +124,7 @@ class NetState:
         """A name that no blob has and that is not in `taken`: the stem, or the stem with a number."""
         k = self.next.get(stem, 0)
         while True:
-            name = Blob(f"{stem}_{k}" if k else stem)
+            name = made_blob(f"{stem}_{k}" if k else stem)
             if name not in self.known and name not in taken and name not in self.constants: return name
             k += 1
             self.next[stem] = k

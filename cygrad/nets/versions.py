@@ -61,15 +61,15 @@ class Versions:
         latest: dict[str | None, Version | None] = {None: None}
         for k, operator in enumerate(operators):
             for name in operator.inputs:
-                if name in latest: continue
-                self.inputs.add(str(name))
-                latest[name] = str(name), 0
+                if name is None or name in latest: continue
+                self.inputs.add(name)
+                latest[name] = name, 0
             self.read.append(tuple([latest[name] for name in operator.inputs]))
             views = self.views_of(operator) if operator.of is None and operator.inputs and is_view(operator) else ()
             written = tuple([self.write(name) for name in operator.outputs])
             self.written.append(written)
             for version in written: latest[version[0]] = version
-            if is_in_place(operator):
+            if operator.arguments and is_in_place(operator):
                 self.writes[k] = write = self.write_in_place(operator)
                 for version, _ in write.versions: latest[version[0]] = version
             elif (views or self.places) and not (operator.arguments.get("inplace")
@@ -90,6 +90,10 @@ class Versions:
     def first(self, name: str) -> Version:
         """The first version of a blob: 0 of an input, else 1."""
         return name, 0 if name in self.inputs or name not in self.now else 1
+
+    def is_now(self, version: Version) -> bool:
+        """Whether a version of a blob is the last one so far."""
+        return self.now.get(version[0], 0) == version[1]
 
     def check(self, needed: Version, who: str) -> None:
         """Raise RuntimeError unless the blob still has the version that is needed."""

@@ -1,6 +1,6 @@
 """Workspace: the values of blobs, and running nets on them."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 from weakref import ref
@@ -16,7 +16,7 @@ from cygrad.core.interop.numpy import asarray, tensor
 from cygrad.core.sizes import read_size
 from cygrad.core.store.buffer import stats
 from cygrad.memory.budgets import budget
-from cygrad.nets.definition import PYTHON, Names, Operator, check_name, check_names
+from cygrad.nets.definition import PYTHON, Names, check_name, check_names, written
 from cygrad.nets.hooks import Hook, Hooks
 from cygrad.nets.immediate import Immediate, mode
 from cygrad.nets.lowering import Run, progress
@@ -39,9 +39,9 @@ def is_dense(x: Tensor) -> bool:
     return True
 
 
-def written(operators: Iterable[Operator]) -> set[str]:
-    """The names of the blobs that operators write."""
-    return {str(name) for o in operators for name in o.outputs}
+def dense(values: Values, names: Collection[str]) -> Values:
+    """`values` with dense copies of those among `names` that are not."""
+    with unscoped(): return {name: tensor(x) if name in names and not is_dense(x) else x for name, x in values.items()}
 
 
 def is_current(owner: Net | None, edits: int, net: Net) -> bool:
@@ -236,18 +236,20 @@ class Workspace:
             end = next((k for k, o in enumerate(net.operators) if o.is_gradient), len(net.operators))
             blobs = self._inputs(net, "forward")
             made = written(net.operators[:end]) - {*net.bindings} - {*blobs}
-            with unscoped(): values = {name: x if is_dense(x) else tensor(x) for name, x in blobs.items()}
+            values = dense(blobs, blobs)
             program = self._program(net, values, net.kept if clear_no_need_grad else net.kept | made, end)
             if program is None:
                 why = eager_only(net) or "an operator calls a Python function or needs values"
                 raise RuntimeError(f"Workspace.forward: net {cut(net.name)} has no plan, because {why}; use run()")
             self._begun.pop(id(net), None)
-            found = self._run(net, program, values, program.begin, *values.values())
-            now = {name: y for name, y in found.items() if name in made}
+            now, _ = self._run(net, program, values, program.begin, *values.values())
+            self._own.difference_update(now)        # (backward() reads inputs as they were)
             self._set_results(now, values, program, written(net.operators))
-            versions = [(name, x, x.version, checksum_of(x)) for name, x in (*blobs.items(), *net.bindings.items())]
+            blobs = {name: self._blobs[name] for name in (*blobs, *now)}
+            inputs = [*[(name, blobs[name]) for name in values], *net.bindings.items()]
+            versions = [(name, x, x.version, checksum_of(x)) for name, x in inputs]
             self._begun[id(net)] = ForwardRun(ref(net), net.edits, program, values, versions,
-                                         {**dict.fromkeys(made), **now, **blobs}, {*now} - net.kept)
+                                              {**dict.fromkeys(made), **blobs}, made.intersection(now) - net.kept)
 
     def backward(self, net: Net, clear_buffer: bool = False) -> None:
         """Run the rest of the operators after forward(): backward passes and what follows them. It can be called
@@ -270,10 +272,11 @@ class Workspace:
             if found:
                 raise RuntimeError(f"Workspace.backward: {found}, which a plan of net {cut(net.name)} does not follow; "
                                    f"call forward() again, or use run()")
-            rest = written(net.operators) - begun.blobs.keys() | begun.values.keys()
-            results = self._run(net, begun.program, begun.values, begun.program.resume)
-            results = {name: y for name, y in results.items() if name in rest}
+            _, last = self._run(net, begun.program, begun.values, begun.program.resume)
+            rest = written(net.operators) - (begun.blobs.keys() - last.keys())
+            results = {name: y for name, y in last.items() if name in rest}
             self._set_results(results, begun.values, begun.program, rest)
+            begun.blobs.update({name: y for name, y in results.items() if name not in begun.values})
             if not clear_buffer: return
             del self._begun[id(net)]
             for name in begun.forgets: self._forget(name)
@@ -307,7 +310,8 @@ class Workspace:
 
     def _run_anew(self, net: Net, keep: tuple[str, ...], key: Any) -> None:
         """Run a net whose program, or some of whose blobs, may be other ones than in its last run."""
-        values, made = self._inputs(net, "run"), written(net.operators)
+        made = written(net.operators)
+        values = dense(self._inputs(net, "run"), made)      # (a program writes only to dense inputs)
         kept = net.kept | (made.intersection(keep) - {*net.bindings})
         program = self._program(net, values, kept)
         found = self._interpreted(net, values, kept) if program is None else self._run(
@@ -346,8 +350,8 @@ class Workspace:
             return {name: tensor(y) if any(np.may_share_memory(y.numpy(), x) for x in inputs) else y
                     for name, y in found.items()}
 
-    def _run(self, net: Net, program: Program, values: Values, method: Callable[..., dict[str, Any]],
-             *given: Tensor) -> dict[str, Any]:
+    def _run(self, net: Net, program: Program, values: Values, method: Callable[..., Any],
+             *given: Tensor) -> Any:
         """Run the program of a net, or a part of it, by one of its methods. If it fails, its results have no values,
         because their memory was written."""
         try: return method(*given)
@@ -381,7 +385,7 @@ class Workspace:
 
     def _fits(self, program: Program) -> bool:
         """Whether a run of a program stays within the budget."""
-        return self._budget is None or stats()["live_bytes"] + program.missing_bytes <= self._budget
+        return self._budget is None or stats()["live_bytes"] + sum(program.missing) <= self._budget
 
     def _planned(self, net: Net, inputs: Any, kept: frozenset[str], split: int | None, values: Values,
                  programs: list[Program]) -> tuple[Program, list[Program]]:

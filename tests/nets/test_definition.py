@@ -34,6 +34,13 @@ def test_lists_dtypes_and_numpy_numbers_become_plain():
     assert o.inputs == ("x",) and o.outputs == ("y",) and type(o.inputs[0]) is Blob
 
 
+def test_a_blob_is_a_name_that_was_checked():
+    x = Blob("x")
+    assert Operator("exp", x, "y").inputs[0] is x and Blob(x) == x == pickle.loads(pickle.dumps(x))
+    for name, error in ((5, TypeError), (" x", ValueError), ("a\nb", ValueError), ("", ValueError)):
+        with pytest.raises(error, match="^Blob: the name of a blob must "): Blob(name)
+
+
 @pytest.mark.parametrize("a, b", [(1, 1.0), (1, True), (0.0, -0.0), ("1", 1), ((1,), (True,)), (None, ...),
                                   (slice(1), slice(0, 1)), ((), None)])
 def test_operators_differ_if_an_argument_does(a, b):

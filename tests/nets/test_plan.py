@@ -1,10 +1,14 @@
 """Plans and inference: memory, shapes and dtypes before anything runs."""
 
+import gc
+
 import numpy as np
 import pytest
-from model_nets import MODELS, mlp, numbers
+from model_nets import MODELS, cnn, mlp, numbers
+from net_runs import filled
 
 import cygrad as cg
+from cygrad import nn
 from cygrad.graph import GradientRegistry, Net, Plan, Workspace
 
 
@@ -12,6 +16,11 @@ def one(type="square"):
     net = Net(type)
     net.add_operator(type, "x", "y")
     return net
+
+
+def held():
+    stats = cg.memory.stats()
+    return stats["live_bytes"] + stats["cached_bytes"]
 
 
 def test_a_plan_takes_no_memory_and_computes_nothing():
@@ -36,6 +45,34 @@ def test_the_buffers_of_a_plan_lie_apart(model):
         for b in rows[:k]:
             at_once = a.first <= b.last and b.first <= a.last
             assert not at_once or a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_collector_does_not_run_while_a_net_is_planned(collects):
+    """It runs afterwards if it did before, also after an error."""
+    net, workspace, phases = Net("chain"), filled(x=np.zeros(3, "f4")), []
+    for k in range(50): net.exp("x" if k == 0 else f"x{k}", f"x{k + 1}")
+
+    def note(phase, info): phases.append(phase)
+
+    before = gc.isenabled(), gc.get_threshold()
+    gc.callbacks.append(note)
+    try:
+        if collects: gc.enable()
+        else: gc.disable()
+        gc.set_threshold(1)
+        del phases[:]
+        net.plan({"x": 3})
+        assert gc.isenabled() is collects and len(phases) < (50 if collects else 1)     # (a few before and after it)
+        with pytest.raises(ValueError, match="the shape of the input 'x' is missing"): net.plan()
+        assert gc.isenabled() is collects
+        workspace.run(net)
+        assert gc.isenabled() is collects
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*before[1])
+        if before[0]: gc.enable()
+        else: gc.disable()
 
 
 @pytest.mark.parametrize("shape", [3, (3,), [3], ((3,), "float32"), ([3], np.float32), np.zeros(3, "float32")])
@@ -126,6 +163,53 @@ def test_what_was_differentiated_is_kept():
     for name, a in numbers(shapes).items(): workspace.feed(name, a)
     workspace.run(net)
     assert {*workspace.blobs} == {*shapes, "loss", *(found[name] for name in net.param_to_grad)}
+
+
+def by_capture_of_layers():
+    model, loss = nn.Sequential(nn.Linear(100, 300), nn.Tanh(), nn.Linear(300, 5)), cg.mse_loss
+    model.train()
+    solver = cg.optim.Sgd(model.parameters(), lr=0.1)
+
+    def step(x):
+        solver.zero_grad()
+        with cg.record(): y = loss(model(x), cg.zeros((64, 5)))
+        y.backward()
+        solver.update()
+        return y
+
+    x = cg.ones((64, 100))
+    net = Net.capture(step, x)
+    return net, {net.inputs[0]: x}
+
+
+def by_gradients():
+    net, shapes = cnn()
+    net.add_gradient_operators(["loss"])
+    return net, {name: cg.tensor(a) for name, a in numbers(shapes).items()}
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("model", [by_capture_of_layers, by_gradients])
+def test_a_limit_at_the_held_bytes_suffices(model, place):
+    """Whatever is live elsewhere: `place` varies what the pages are shared with."""
+    elsewhere = [cg.ones(int(n), "uint8") for n in np.random.default_rng(place).integers(1, 30_000, 300)]
+    del elsewhere[::2]
+    net, feeds = model()
+    for x in net.bindings.values(): x.grad = None
+    workspace = filled(**feeds)
+    gc.collect()
+    cg.memory.empty_cache()
+    plan, before = net.plan(feeds), held()
+    with cg.memory.limit(before + plan.held_bytes):
+        for _ in range(3): workspace.run(net)
+    assert before < held() <= before + plan.held_bytes
+    gradients = sum(x.grad.nbytes for x in net.bindings.values() if x.requires_grad)
+    assert plan.peak_bytes + gradients <= plan.held_bytes <= 1.005 * (plan.peak_bytes + gradients) + (64 << 10)
+    for x in net.bindings.values(): x.grad = None
+    del workspace
+    cg.memory.empty_cache()
+    workspace = filled(**feeds)
+    with pytest.raises(cg.MemoryLimitError), cg.memory.limit(held() + plan.peak_bytes - 4096): workspace.run(net)
 
 
 # ---- heads of ones ---------------------------------------------------------------------------------------------------

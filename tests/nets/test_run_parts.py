@@ -67,6 +67,71 @@ def test_the_values_of_the_forward_part():
     assert hidden not in workspace or workspace.fetch(hidden).numpy().tobytes() == first.tobytes()
 
 
+def views(x, w):
+    return x.reshape(3, 1), x[1:][:1]
+
+
+def written_later(x, w):
+    return x.reshape(3, 1),
+
+
+def written_first(x, w):
+    x += 1
+    return x[1:], x * w
+
+
+@pytest.mark.parametrize("clear", [False, True])
+@pytest.mark.parametrize("f", [views, written_later, written_first])
+def test_results_in_the_memory_of_an_input_exist_after_forward(f, clear):
+    """They are copies, which the first part of the program has to make."""
+    w = cg.tensor(X)
+    w.attach_grad()
+
+    def step(x):
+        results = f(x, w.detach())
+        u = x * 2
+        with cg.record(): y = (u * w).sum()
+        y.backward()
+        if f is written_later: x *= 3
+        return *results, y, x[:2]               # (the last one is a result of the second part)
+
+    net = Net.capture(step, X)
+    x = cg.tensor(X)
+    wanted = [y.numpy() for y in f(x, w.detach())]
+    workspace, whole = filled(x=X), filled(x=X)
+    whole.run(net)
+    for _ in range(2 if f is views else 1):
+        workspace.forward(net, clear_no_need_grad=clear)
+        for name, y in zip(net.outputs, wanted, strict=False): same_bits(workspace.fetch(name).numpy(), y)
+        same_bits(workspace.fetch("x").numpy(), x.numpy())
+        for _ in range(2 if f is views else 1):
+            workspace.backward(net)
+            for name in (*net.outputs, "x"): same_bits(workspace.fetch(name).numpy(), whole.fetch(name).numpy())
+
+
+def test_blobs_that_both_parts_write_have_the_values_of_each():
+    net = Net()
+    net.mul(["x", "w"], "y")
+    net.reshape("q", "v", shape=(1, 3))
+    net.add("q y".split(), "q")
+    net.sum(net.mul(["y", "x"]), "loss")
+    gradient = net.add_gradient_operators(["loss"])["w"]
+    net.mul(["q", gradient], "q")
+    net.mul([gradient, "v"], "v")
+    net.neg("loss", "loss")
+    for name in "qv": net.mul([name, 1.0], name + "_now")
+    workspace, whole = (filled(x=X, w=2 * X, q=3 * X) for _ in range(2))
+    whole.run(net)
+    workspace.forward(net)
+    y = X * (2 * X)
+    for name, value in zip("qvy", (3 * X + y, 3 * X[None], y), strict=True):
+        same_bits(workspace.fetch(name).numpy(), value)
+    assert workspace.fetch("loss").item() == (y * X).sum() and "q_now" not in workspace
+    workspace.backward(net)
+    for name in (*"xwqvy", "loss", gradient, "q_now", "v_now"):
+        same_bits(workspace.fetch(name).numpy(), whole.fetch(name).numpy())
+
+
 def test_backward_can_be_repeated_until_its_values_are_cleared():
     net, arrays, found = differentiated(cnn)
     hidden = net.operators[0].outputs[0]

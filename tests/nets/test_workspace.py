@@ -72,6 +72,18 @@ def test_a_net_writes_its_inputs():
         assert workspace.fetch("w").tolist() == [1 - k, 2 - k]
 
 
+def test_a_net_writes_in_place_to_an_input_that_is_not_dense():
+    first, second = Net(), Net()
+    first.transpose(first.mul(["p", 2.0]), "x")
+    second.add(["x", 1.0], "x", inplace=True)
+    for method in (Workspace.run, Workspace.forward):
+        workspace = filled(p=[[1.0, 2.0], [3.0, 4.0]])
+        workspace.run(first)
+        for k in (1, 2):
+            method(workspace, second)
+            assert workspace.fetch("x").tolist() == [[2 + k, 6 + k], [4 + k, 8 + k]]
+
+
 def test_a_training_step_in_a_net_equals_eager_code():
     net, shapes = mlp()
     arrays = numbers(shapes)
