@@ -5,8 +5,8 @@ VENV ?= .venv
 TESTS ?=
 WITHOUT ?=
 QUICK ?=
-BESIDE = tests/project tests/autograd tests/comm tests/data tests/estimators tests/examples tests/nets tests/nn \
-	tests/optim tests/trainers
+BESIDE = tests/memory tests/data tests/comm tests/autograd tests/examples tests/nets tests/optim tests/trainers \
+	tests/estimators tests/nn tests/project
 PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
 FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_QUICK),$(CYGRAD_LEVELS),$(CC)
@@ -28,7 +28,7 @@ demo: $(VENV)/has-demo $(VENV)/built
 	$(PY) -m cygrad demo
 
 # The tests except the slow ones. TESTS="tests/ops/test_table.py -k exp" selects some. Without it, some folders run beside
-# the others, on a second core.
+# the others, on a second core: first those that look at all objects of the process or fork it, before PyTorch is in it.
 test: $(VENV)/has-test $(VENV)/built $(if $(TESTS),,$(GENERATED))
 ifneq ($(TESTS),)
 	$(PY) -m pytest -q $(TESTS)
@@ -50,11 +50,15 @@ test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 
 bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks --output benchmarks/results
+	$(PY) -m benchmarks.sweep --output benchmarks/results
 	$(PY) -m benchmarks.memory --output benchmarks/results/memory
+	$(PY) -m benchmarks.products --output benchmarks/results
 	$(PY) -m benchmarks.steps --output benchmarks/results
 	$(PY) -m benchmarks.replay --output benchmarks/results
 	$(PY) -m benchmarks.plans --output benchmarks/results
 	$(PY) -m benchmarks.budgets --output benchmarks/results
+	$(PY) -m benchmarks.fused --output benchmarks/results
+	$(PY) -m benchmarks.disk --output benchmarks/results
 	$(PY) -m benchmarks.ranks --output benchmarks/results
 	$(PY) -m benchmarks.idle --output benchmarks/results
 

@@ -89,10 +89,13 @@ class Gpt(Net):
                 a = on.scaled_dot_product_attention(q, k, v, is_causal=True)
                 h = h + linear(a.permute((0, 2, 1, 3)).reshape((n, t, self.width)), out, b_out)
                 h = h + linear(on.gelu(linear(norm(h, scale2, shift2), up, b_up)), down, b_down)
-            logits = linear(norm(h, scale, shift), head)
-            return on.cross_entropy(logits.reshape((n * t, self.vocabulary)), target)
+            return self.loss_of_features(norm(h, scale, shift).reshape((n * t, self.width)), head, target, linear, on)
 
         return loss_of
+
+    def loss_of_features(self, x, head, target, linear, on):
+        """The loss by the features (tokens, width) and the weight of the logits."""
+        return on.cross_entropy(linear(x, head), target)
 
 
 NET = Gpt("adam", 1e-3)

@@ -256,7 +256,7 @@ def heading(results, headline):
         cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), {m['date']}. {m['cpu']}, {m['cores']} cores,
         {m['vectors']}, {m['memory_gib']} GiB; {m['system']}; {versions}.
         BLAS: {products}.
-        {told} for the products of NumPy and cygrad.
+        {told} for the products of NumPy.
         The run took {results['seconds']} s; the load average was {loads[0]} before and {loads[1]} after it.{quick}
 
         Figures are medians, followed by the quartiles. The *speed-up* over PyTorch is PyTorch's time divided by

@@ -2,6 +2,7 @@
 than before. The garbage collector is off meanwhile, so only reference counts free memory."""
 
 import gc
+import signal
 
 import pytest
 
@@ -71,15 +72,23 @@ def guard(request):
         pytest.fail(f"the test left something behind: {'; '.join(wrong)}", pytrace=False)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_objects():
+    """The collector and memory.why look only at what the tests of one module make. pytest keeps all reports, soon a
+    million objects, and each collection in a test would traverse them."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_finish():
     live = cg.memory.stats()["live_buffers"]
     if live:
         raise pytest.UsageError(f"{live} tensors are live after collection: make them in tests, not in their modules")
-    gc.collect()
-    gc.freeze()                                     # tests that call the collector often take minutes otherwise
 
 
 def pytest_configure(config):
+    # (Shells start processes in the background with Ctrl-C ignored. Tests that send it would then wait forever.)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("filterwarnings", "error")
 
 

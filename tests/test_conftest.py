@@ -1,5 +1,6 @@
 """The guard of conftest.py detects each kind of change."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,13 @@ def run_alone(directory, test):
 def test_tensors_of_modules_end_the_run(tmp_path):
     run = run_alone(tmp_path, "import cygrad as cg\nheld = cg.zeros(3)\ndef test(): pass\n")
     assert run.returncode == 4 and "1 tensors are live after collection: make them in tests" in run.stderr
+
+
+def test_a_run_in_the_background_can_be_interrupted(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)       # as a shell starts it
+    try: run = run_alone(tmp_path, "import signal\ndef test(): signal.raise_signal(signal.SIGINT)\n")
+    finally: signal.signal(signal.SIGINT, before)
+    assert run.returncode == 2 and "KeyboardInterrupt" in run.stdout
 
 
 def test_it_fails_tests(tmp_path):

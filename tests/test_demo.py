@@ -55,7 +55,7 @@ def test_speed_and_progress(demo):
     result, _ = demo
     rate, steps, seconds = re.search(r"steps per second ([\d,]+) \((\d+) steps in ([\d.]+) s\)", result.stdout).groups()
     assert int(steps) == 30 * 23                    # 1437 images in batches of 64
-    assert float(rate.replace(",", "")) == pytest.approx(int(steps) / float(seconds), rel=0.1)
+    assert float(rate.replace(",", "")) == pytest.approx(int(steps) / float(seconds), rel=0.05)
     assert "690/690" in result.stderr and "loss=" in result.stderr         # the progress bar
 
 

@@ -143,7 +143,7 @@ def main(model, epochs, batch_size, threads, seed, output, say=print):
     right = int((scores.argmax(1) == labels[test]).sum())
     accuracy = right / len(test)
     say(f"test accuracy    {accuracy:.2%} ({right} of {len(test)})")
-    say(f"steps per second {len(losses) / seconds:,.0f} ({len(losses)} steps in {seconds:.2f} s)")
+    say(f"steps per second {len(losses) / seconds:,.0f} ({len(losses)} steps in {seconds:.3f} s)")
     for line in table(step): say(line)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -31,9 +31,10 @@ UNREACHABLE = [
     ".* has the inputs .*, got .*",
     "this tensor is read-only.*",         # Python's own readers have other messages
 ]
-# Tested in separate processes: test_threads_in_the_environment, test_cpu.py, test_packaging.py. What needs a write of
-# NumPy or of another thread at one moment: test_torn_reads.py.
+# Tested in separate processes: test_threads_in_the_environment, test_cpu.py, test_packaging.py, test_own_products.py.
+# What needs a write of NumPy or of another thread at one moment: test_torn_reads.py.
 ELSEWHERE = ["run: this program is running already; .*", "CYGRAD_NUM_THREADS is .*", "CYGRAD_LEVEL is .*",
+             "CYGRAD_BLAS is .*",
              "profile.plot needs matplotlib, .*",
              ".* needs .* for its tensors, which the system cannot provide; .*", ".*: no address space to map its .*",
              "there is already a kernel named .*; .*",

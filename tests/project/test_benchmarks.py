@@ -389,11 +389,9 @@ def test_the_table_of_steps(monkeypatch, tmp_path, capsys):
 
 @pytest.fixture
 def quick_collections():
-    """Freezes the existing objects, so that 15 collections take 0.2 s instead of 6."""
+    """Freezes what PyTorch made when a test imported it, so that 15 collections take 0.2 s instead of 6."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def test_a_step_peaks_at_its_liveness_bound(quick_collections):

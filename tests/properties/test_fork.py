@@ -29,8 +29,9 @@ def child_of(body):
 """
 
 
-def run(code):
-    out = subprocess.run([sys.executable, "-c", PROLOGUE + code], capture_output=True, text=True, timeout=60)
+def run(code, **environment):
+    out = subprocess.run([sys.executable, "-c", PROLOGUE + code], capture_output=True, text=True, timeout=60,
+                         env=os.environ | environment)
     assert out.returncode == 0 and out.stdout == "fine\n", (out.returncode, out.stderr[-2000:])
 
 
@@ -120,8 +121,8 @@ def test_children_while_other_threads_begin_and_end_products():
     """The first product sets BLAS to one thread and the last restores its number, which starts BLAS's threads under a
     lock of BLAS. A child of a fork at that moment would wait for that lock forever."""
     run("""
-import signal
-a, stop = cg.ones((192, 192)), []
+import signal, time
+a, stop, end = cg.ones((192, 192)), [], time.monotonic() + 10
 def work():
     while not stop: a @ a
 def child():
@@ -135,10 +136,34 @@ threads = [threading.Thread(target=work) for _ in range(2)]
 for t in threads: t.start()
 for _ in range(80):
     codes = [os.waitpid(pid, 0)[1] for pid in [child() for _ in range(5)]]
-    if any(codes): break
+    if any(codes) or time.monotonic() > end: break          # (3 s suffice, unless other programs run)
 stop.append(1)
 for t in threads: t.join()
 assert not any(codes), codes
+print("fine")
+""", CYGRAD_BLAS="scipy")
+
+
+def test_children_while_other_threads_decompose_by_numpy():
+    """Without SciPy: NumPy's BLAS has one thread meanwhile, and a child decomposes too."""
+    run("""
+import signal, time
+sys.modules["scipy"] = None
+a, stop, end = cg.tensor(np.random.default_rng(0).normal(size=(60, 60))), [], time.monotonic() + 10
+def work():
+    while not stop: cg.svdvals(a)
+expected = cg.svdvals(a).numpy().tobytes()
+def body():
+    signal.alarm(20)
+    assert cg.svdvals(a).numpy().tobytes() == expected
+threads = [threading.Thread(target=work) for _ in range(2)]
+for t in threads: t.start()
+for _ in range(30):
+    code = child_of(body)
+    if code or time.monotonic() > end: break
+stop.append(1)
+for t in threads: t.join()
+assert code == 0, code
 print("fine")
 """)
 
@@ -202,7 +227,7 @@ for _ in range(20 if before > 1 else 0):
     if seen == 3: break
 assert seen == 3 or before == 1, seen
 print("fine")
-""")
+""", CYGRAD_BLAS="scipy")
 
 
 def test_children_while_threads_hold_memory_at_any_shape():
@@ -262,3 +287,25 @@ assert child_of(body) == 0
 assert cg.memory.stats() == before and (x.numpy() == 3).all()
 print("fine")
 """)
+
+
+def test_hooks_of_other_modules_run_while_blas_is_locked():
+    """logging, imported first, takes a lock of its own in the midst of a fork, and for that needs the GIL, which a
+    product in another thread must not hold while it waits for the end of the fork."""
+    out = subprocess.run([sys.executable, "-c", """
+import logging, os, sys, threading
+import cygrad as cg
+sys.setswitchinterval(1e-6)
+a, stop = cg.ones((8, 8)), []
+def work():
+    while not stop: a @ a
+t = threading.Thread(target=work)
+t.start()
+for _ in range(500):
+    pid = os.fork()
+    if not pid: os._exit(0)
+    os.waitpid(pid, 0)
+stop.append(1)
+t.join()
+"""], capture_output=True, text=True, timeout=60, env=os.environ | {"CYGRAD_BLAS": "scipy"})
+    assert out.returncode == 0, out.stderr

@@ -26,16 +26,6 @@ def packing():
 
 
 packed = []
-
-
-@pytest.fixture(autouse=True)
-def interrupts():
-    """A process that was started in the background may ignore Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 MAKERS = {
     "record": cg.record, "pause": cg.pause, "train_mode": cg.train_mode, "predict_mode": cg.predict_mode,
     "no_grad": cg.no_grad, "enable_grad": cg.enable_grad, "GradientCollector": cg.GradientCollector,
@@ -112,15 +102,7 @@ def enter_and_leave(scope, error):
         if error is not None: raise error
 
 
-@pytest.fixture
-def few_objects():
-    """The collector looks at new objects only, since thousands of collections of all would take minutes."""
-    gc.collect()
-    gc.freeze()
-
-
 @every_scope
-@pytest.mark.usefixtures("few_objects")
 @pytest.mark.parametrize("error", [None, ZeroDivisionError()])
 def test_an_interrupt_at_any_instruction_leaves_nothing_on(make, error):
     for n in range(1, 3000):
@@ -291,7 +273,6 @@ def interrupted(first, call, *args):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system does not list descriptors")
-@pytest.mark.usefixtures("few_objects")
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_interrupt_at_any_instruction_leaves_the_old_file_or_the_new(name, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda fd: None)       # (it takes most of the time)
@@ -308,7 +289,6 @@ def test_an_interrupt_at_any_instruction_leaves_the_old_file_or_the_new(name, tm
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system does not list descriptors")
-@pytest.mark.usefixtures("few_objects")
 @pytest.mark.parametrize("name", READERS)
 def test_an_interrupt_at_any_instruction_leaves_no_file_open(name, tmp_path):
     written, read = READERS[name]

@@ -23,11 +23,7 @@ IN_BLOCKS = {
     "floor_divide": "the same",
     "remainder": "the same",
     "arange": "arange computes a block at a time",
-    "arange by steps": "the same",
-    "arange of the default dtype": "the same",
     "linspace": "so does linspace",
-    "linspace of one number": "the same",
-    "x[rows, columns] = v": "its gradient numbers the places with an arange",
 }
 BY_OTHERS = {"dropout_with", "dropout_identity"}       # rows that another row's function calls
 

@@ -1,5 +1,5 @@
-"""Every allocation of Python memory by a piece of code fails once: `python tests/support/nomemory.py NAME`; without a
-name it prints the names. Each failure raises MemoryError or nothing, and leaves no flag on and no byte live."""
+"""Every allocation of Python memory by a piece of code fails once: `python tests/support/nomemory.py NAME ...`; without
+a name it prints the names. Each failure raises MemoryError or nothing, and leaves no flag on and no byte live."""
 
 import copy
 import gc
@@ -16,6 +16,10 @@ import cygrad as cg
 from cygrad.autograd import Function, detect_anomaly, saved_tensors_hooks
 from cygrad.memory.log import open_logs
 from cygrad.testing import fail_allocation
+
+
+# Files in memory: thousands that are written and removed take ten times as long on a disk.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def leaf():
@@ -56,7 +60,7 @@ MAKERS = {
     "GradientCollector": cg.GradientCollector, "detect_anomaly": detect_anomaly,
     "saved_tensors_hooks": lambda: saved_tensors_hooks(id, id), "scope": cg.memory.scope, "track": cg.memory.track,
     "limit": lambda: cg.memory.limit("1GiB"), "profile": cg.memory.profile, "events": cg.memory.events,
-    "fail_allocation": lambda: fail_allocation(1000),
+    "fail_allocation": lambda: fail_allocation(1000), "budget": lambda: cg.memory.budget("1GiB"),
 }
 
 
@@ -180,6 +184,47 @@ def pickled():
     return pickle.loads(pickle.dumps([x, x[1:], x * 2])), copy.deepcopy(x), copy.copy(x)
 
 
+N = 500
+SPARE = [N] * 10_000        # (Cython loses a reference to what a list comprehension has no memory to append)
+
+
+def chain(call):
+    x = cg.ones(N).attach_grad()
+    with cg.record():
+        y = x
+        for _ in range(4): y = call(y)
+        z = y.sum()
+        del y
+    z.backward()
+
+
+def part(x): return cg.sin(cg.exp(cg.dropout(x, 0.1) * 0.1))
+
+
+def bounded():
+    """Each step evicts; the second one follows a plan."""
+    with cg.memory.budget(9_000 + cg.memory.stats()["live_bytes"]) as b:
+        for _ in range(3): chain(part)
+    return b.recomputed, b.floor_bytes, b.planned
+
+
+def checkpointed(): chain(lambda x: cg.checkpoint(part, x, keep="exp"))
+
+
+def spilled():
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder, cg.memory.offload(folder, smallest=0): chain(part)
+
+
+def fused():
+    x, w = leaf(), cg.ones((3, 2)).attach_grad()
+    s = cg.optim.Momentum(0.1)
+    s.set_parameters([x, w])
+    with s.fuse_into_backward():
+        with cg.record(): y = (cg.tanh((x * x) @ w) @ w.T).sum()
+        s.weight_decay(0.01)
+        y.backward()
+
+
 def threads_of_generators():
     x = leaf()
     return [y.tolist() for y in generated(x)], decorated(x)
@@ -188,7 +233,7 @@ def threads_of_generators():
 def saved(suffix):
     """Save and load. The old file or the new one is there, and no other."""
     def run():
-        with tempfile.TemporaryDirectory() as directory:
+        with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
             path = os.path.join(directory, "x" + suffix)
             return failing(path)
 
@@ -203,7 +248,8 @@ WORK = {
     **{f"with {name}": scope_of(make) for name, make in MAKERS.items()},
     **{f"raising in {name}": raising(make) for name, make in MAKERS.items()},
     **{f.__name__: f for f in (eager, step, higher, hooked, function, solver, packed, anomaly, collected, scoped,
-                               profiled, logged, inplace, shared, pickled, threads_of_generators)},
+                               profiled, logged, inplace, shared, pickled, bounded, checkpointed, spilled, fused,
+                               threads_of_generators)},
     "saved as .safetensors": saved(".safetensors"), "saved as .npz": saved(".npz"),
 }
 
@@ -264,9 +310,9 @@ def main(name):
     del held, spare
     with cg.memory.limit("1GiB"), cg.memory.scope(): cg.ones(3) + 1
     assert failures > 0, name
-    print(f"{name}: {failures} of {n}")
+    print(f"{name}: {failures} of {n}", flush=True)
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1: print(*WORK, sep="\n")
-    else: main(sys.argv[1])
+    for name in sys.argv[1:]: main(name)

@@ -24,8 +24,15 @@ MOST = 100                                          # of more samples, every sec
 
 # ---- the comparison --------------------------------------------------------------------------------------------------
 
+def one_thread():
+    """PyTorch computes samples, which are small, on one thread: two wait for each other while other programs run."""
+    import torch
+    torch.set_num_threads(1)
+
+
 def op_named(name):
     """The OpInfo with this name, or "name/variant"."""
+    one_thread()
     from torch.testing._internal.common_methods_invocations import op_db
     found = [op for op in op_db if f"{op.name}/{op.variant_test_name}".rstrip("/") == name]
     assert len(found) == 1, f"PyTorch has {len(found)} OpInfos called {name}"

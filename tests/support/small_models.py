@@ -27,6 +27,20 @@ class Attending(nn.Module):
     def forward(self, x): return self.head(self.block(x)).mean(0)
 
 
+class Decoder(nn.Module):
+    """Blocks with attention between an embedding and a head; `chunk` rows of logits at a time, or all."""
+
+    def __init__(self, classes, width, blocks):
+        self.embedding, self.norm = nn.Embedding(classes, width), nn.LayerNorm(width)
+        self.blocks = nn.Sequential(*[nn.TransformerBlock(width, 4, 4 * width) for _ in range(blocks)])
+        self.head = nn.Linear(width, classes, bias=False)
+
+    def forward(self, tokens, labels, chunk=None):
+        h = self.norm(self.blocks(self.embedding(tokens))).reshape((labels.size, -1))
+        if chunk is None: return cg.cross_entropy(self.head(h), labels)
+        return cg.linear_cross_entropy(h, self.head.weight, labels, chunk=chunk)
+
+
 MODELS = {
     "blocks": lambda: (nn.Sequential(*[Block(16) for _ in range(6)], nn.Linear(16, 4)), cg.random.normal((64, 16))),
     "convolutions": lambda: (nn.Sequential(

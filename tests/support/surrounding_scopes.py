@@ -2,7 +2,7 @@
 
 from tempfile import TemporaryDirectory
 
-from surroundings import case, variable
+from surroundings import case, trained, variable
 
 import cygrad as cg
 
@@ -41,3 +41,16 @@ def offloaded(build):
     def scope(run):
         with TemporaryDirectory() as folder, cg.memory.offload(folder, smallest=0): run()
     return inside_and_after(build, scope)
+
+
+@case("fused updates", r"the updates of a variable of shape \(1,\) are fused into backward and were not")
+def fused(build):
+    a, b = variable(), variable()
+    solver, step = trained(a, b)
+    run, seen = build(step), []
+    for change in (lambda: None, solver.fuse_into_backward, lambda: solver.fused.close()):
+        change()
+        run()
+        run()
+        seen.append((a.item(), b.item()))
+    return seen

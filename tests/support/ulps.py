@@ -39,6 +39,9 @@ CASES = {
     "exp": Case(mpmath.exp, EXP, ((-1, 1), (-104, 89), (-746, 710))),
     "expm1": Case(mpmath.expm1, ((-20, 89), (-40, 710)), ((-1, 1), (-5, 5), (-40, 710))),
     "log": Case(mpmath.log, ((0, INF),) * 2, ((0, 3), (0.99, 1.01))),
+    "log2": Case(lambda x: mpmath.log(x, 2), ((0, INF),) * 2, ((0, 3), (0.99, 1.01))),
+    "log10": Case(mpmath.log10, ((0, INF),) * 2, ((0, 3), (0.99, 1.01)), double=2),
+    "exp2": Case(lambda x: mpmath.power(2, x), ((-150, 128), (-1075, 1024)), ((-1, 1), (-150, 128), (-1075, 1024))),
     "log1p": Case(mpmath.log1p, ((-1, INF),) * 2, ((-1, 3), (-0.01, 0.01))),
     "sin": Case(mpmath.sin, dense=((-4, 4), (-1e3, 1e3), (-1e7, 1e7), (-1e9, 1e9))),
     "cos": Case(mpmath.cos, dense=((-4, 4), (-1e3, 1e3), (-1e7, 1e7), (-1e9, 1e9))),
@@ -53,6 +56,7 @@ CASES = {
     "acosh": Case(mpmath.acosh, ((1, INF),) * 2, ((1, 1.01), (1, 20))),
     "atanh": Case(mpmath.atanh, ((-1, 1),) * 2, ((-1, 1), (0.99, 1))),
     "erf": Case(mpmath.erf, ((-4, 4), (-6, 6)), ((-1.1, 1.1), (-6, 6))),
+    "erfc": Case(mpmath.erfc, ((-4, 10), (-6, 26.5)), ((-1.1, 1.1), (-4, 10)), 5, 3),
     "sigmoid": Case(lambda x: 1 / (1 + mpmath.exp(-x)), ((-104, 20), (-746, 40)), ((-2, 2), (-20, 20), (-746, 40))),
     "softplus": Case(lambda x: mpmath.log1p(mpmath.exp(x)), ((-104, INF), (-746, INF)), ((-2, 2), (-20, 20)), double=2),
     # Products with a factor that has fewer digits if it is denormal. Denormal factors are excluded.

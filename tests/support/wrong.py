@@ -193,6 +193,37 @@ def entered_again():
     with handle: pass
 
 
+def half_an_update(call):
+    w = VARIABLE()
+    solver = cg.optim.Momentum({"w": w}, lr=0.1)
+    with solver.fuse_into_backward() as handle:
+        with handle.accumulate():
+            with cg.record(): y = cg.matmul(cg.ones(1, w.shape[0]), w.reshape((-1, 1))).sum() + (w * w).sum()
+            y.backward()
+        call(solver, handle, w)
+
+
+def ended_in_its_pass():
+    w = cg.ones(4, 4).attach_grad()
+    solver = cg.optim.Momentum({"w": w}, lr=0.1)
+    with solver.fuse_into_backward():
+        with cg.record():
+            h = cg.matmul(cg.ones(2, 4).attach_grad(), w)
+            h.register_hook(lambda g: solver.update())
+            y = cg.matmul(h, w).sum()
+        y.backward()
+
+
+def pass_before_update(w):
+    with cg.record(): y = (w * w).sum()
+    y.backward()
+
+
+def accumulated_twice():
+    with cg.optim.Sgd({"w": VARIABLE()}, lr=0.1).fuse_into_backward() as handle:
+        with handle.accumulate(), handle.accumulate(): pass
+
+
 def open_budget():
     b = cg.memory.budget("1MiB")
     with b: b.__enter__()

@@ -71,6 +71,50 @@ def products():
     return made
 
 
+def gradients_beside():
+    """A program with a chain, whose .grad become one tensor."""
+    x, y = (cg.ones(100).attach_grad() for _ in range(2))
+
+    def step():
+        with cg.record(): z = (cg.tanh(x) * cg.tanh(y)).sum()
+        z.backward()
+
+    program = Program(step)
+    x.grad = y.grad = cg.ones(100)
+    program.run()
+
+
+def gradient_moved():
+    """A program that writes to memory before its .grad, which becomes a tensor without it."""
+    base, x = cg.zeros(16), cg.ones(8).attach_grad("add")
+    start = base[:8]
+    x.grad = base[8:]
+
+    def step():
+        with cg.record(): y = (x * 2).sum()
+        y.backward()
+        start.__iadd__(1)
+
+    program = Program(step)
+    program.run()
+    assert base.tolist() == [1] * 8 + [2] * 8
+    x.grad = cg.ones(8)
+    program.run()
+
+
+def gradient_beside():
+    """A program with a chain, whose .grad becomes a part of the memory that the chain reads."""
+    w, x = cg.ones(101), cg.ones(100).attach_grad()
+
+    def step():
+        with cg.record(): y = (cg.tanh(x) * w[1:]).sum()
+        y.backward()
+
+    program = Program(step)
+    x.grad = w[:100]
+    program.run()
+
+
 def shared_gradient():
     """A program under a limit, whose .grad becomes a tensor from which its steps run again."""
     w, x = cg.ones(100), cg.ones(100).attach_grad()
@@ -332,6 +376,15 @@ PLANS = [
     (lambda: products().plan({"x": (8, 8)}, 500), cg.MemoryLimitError,
      "the budget leaves 500 bytes for the intermediate results of a run, which needs 512, because at step 2 of 3, "
      "matmul they must be there at once: 256 of matmul; raise the budget by 12 bytes"),
+    (lambda: gradient_moved(), RuntimeError,
+     "run: a step uses memory beside the .grad of a variable of shape (8,), which was a part of a larger tensor when "
+     "the program was made; assign that again, or make another program"),
+    (lambda: gradients_beside(), RuntimeError,
+     "run: the .grad of a variable of shape (100,) shares the memory of another .grad that the program uses; assign a "
+     "copy()"),
+    (lambda: gradient_beside(), RuntimeError,
+     "run: the .grad of a variable of shape (100,) shares the memory of a tensor outside that the program uses; assign "
+     "a copy()"),
     (lambda: shared_gradient(), RuntimeError,
      "run: the .grad of a variable of shape (100,) shares the memory of a tensor outside from which steps run again "
      "under the budget; assign a copy()"),

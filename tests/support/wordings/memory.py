@@ -22,6 +22,7 @@ CASES = [
     *[(lambda make=make: make().__exit__(), RuntimeError,
        f"memory.{make.__name__}: this scope is not open, so it cannot be closed")
       for make in (cg.memory.profile, cg.memory.track, cg.memory.events)],
+    (lambda: cg.memory.spam, AttributeError, "module 'cygrad.memory' has no attribute 'spam'"),
     (lambda: cg.memory.limit(0).__exit__(), RuntimeError,
      "memory.limit: this scope is not open, so it cannot be closed"),
     (lambda: twice(cg.memory.track), RuntimeError,

@@ -4,8 +4,9 @@ import numpy as np
 
 import cygrad as cg
 from wrong import (
-    RESULT, VARIABLE, adam, entered_again, fused, fused_twice, incomplete, lying_solver, other_settings, other_states,
-    scaled_with_a_graph, twice_in_a_solver, without_a_rule,
+    RESULT, VARIABLE, accumulated_twice, adam, ended_in_its_pass, entered_again, fused, fused_twice, half_an_update,
+    incomplete, lying_solver, other_settings, other_states, pass_before_update, scaled_with_a_graph, twice_in_a_solver,
+    without_a_rule,
 )
 
 
@@ -46,6 +47,14 @@ CASES = [
      "first"),
     (lambda: entered_again(), RuntimeError,
      "fuse_into_backward: these updates are closed; call fuse_into_backward() again"),
+    (lambda: half_an_update(lambda solver, handle, w: solver.set_learning_rate(1)), RuntimeError,
+     "set_learning_rate: the update of 'w' has begun, by accumulate() or a pass; call update() first"),
+    (lambda: half_an_update(lambda solver, handle, w: pass_before_update(w)), RuntimeError,
+     "fuse_into_backward: the sums of accumulate() wait for update(); call it before the next pass"),
+    (lambda: ended_in_its_pass(), RuntimeError,
+     "update: a backward pass has begun the update of 'w'; call it after the pass"),
+    (lambda: accumulated_twice(), RuntimeError,
+     "accumulate: these updates accumulate already; leave the scope around this one first"),
     (lambda: fused(lambda solver, y: solver.scale_grad(2)), RuntimeError,
      "scale_grad: the updates of this solver are fused into backward, so gradients are not stored; close() what "
      "fuse_into_backward() returned first"),

@@ -247,7 +247,8 @@ CASES = [
     (lambda: trainer(history_path="a.txt"), ValueError,
      "Trainer: history_path must end with .csv or .json, got 'a.txt'"),
     (lambda: trainer(best="error", patience=1), ValueError,
-     "Trainer: best must be a column of the history, epoch, iteration, loss, seconds, peak_bytes, got 'error'"),
+     "Trainer: best must be a column of the history, epoch, iteration, loss, seconds, peak_bytes, live_bytes, "
+     "held_bytes, got 'error'"),
     (resumed(lambda: updater(cg.ones(3).attach_grad())), ValueError,
      "Trainer.train: resume: the parameter 'w' is float32 (2,) in the checkpoint and float32 (3,) here"),
     (resumed(Stage), ValueError,

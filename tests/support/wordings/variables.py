@@ -128,7 +128,7 @@ CASES = [
      "checkpoint: keep must be the name of an operator or a list of names, got 7"),
     (lambda: cg.checkpoint(abs, keep=["linear", "conv"]), ValueError,
      "checkpoint: keep names 'conv', which is no operator; the operators are the rows of cygrad.ops.ROWS, such as "
-     "\"linear\", \"matmul\" and \"attention\""),
+     "\"linear\", \"matmul\" and \"conv2d\""),
     (lambda: written_argument(), cg.InplaceError,
      "add cannot be computed again for backward, because a tensor of 8 bytes that it depends on was written in place "
      "since; with checkpoint() and memory.budget(), write to a copy(), or after backward"),
