@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport itemsize, real
 from cygrad.kernels.by_dtype cimport call
-from cygrad.kernels.lanes cimport dot_of
+from cygrad.kernels.lanes cimport WIDE, dot_of
 from cygrad.kernels.linalg.microproduct cimport (
     CG_VECTOR, CG_WIDE, Lines, Step, multiply, multiply_lines, transpose,
 )
@@ -23,6 +23,9 @@ cdef extern from "cygrad/platform.h" nogil:
 
 cdef extern from "cygrad/microproduct.h" nogil:
     void* cg_on_stack(size_t nbytes)
+
+cdef extern from "cygrad/lanes.h" nogil:
+    void cg_short_dots(const float* x, Py_ssize_t row, Py_ssize_t rows, const float* z, Py_ssize_t n, double* y)
 
 cdef enum:
     TERMS = 128                     # rows of a panel, at most: with AVX-512 24 KB of the 32 or 48 of an L1 cache
@@ -39,6 +42,7 @@ cdef enum:
     FEW = 48                        # rows,
     LONG = 24                       # if sums have so many terms for each: the sum of a vector takes time, too
     LINES = 64                      # columns at a time
+    NARROW = 4                      # columns that are computed as rows
     EDGE = 16                       # rows that are stored at a time if C does not end with a whole vector
     STRIP = 1024                    # results of a product with a vector that are summed at a time, in the L1 cache
     RUN = 512                       # terms of it that are summed before their sum is added to that of those before
@@ -122,9 +126,42 @@ cdef void multiply_rows(const Factors* p, Py_ssize_t m) noexcept nogil:
         for i in range(0 if p.beta else m): memset(p.c + i * p.ldc * size, 0, p.n * size)
         return
     t = cut(p.dtype, p.n, p.k)
+    if p.n <= NARROW and p.a_row == 1 and m >= t.lanes and p.packed == NULL:
+        multiply_narrow(p, m)
+        return
     if m >= MANY and p.packed == NULL and max(apart_a(p), max(p.b_term, p.b_column)) * size >= APART:
         multiply_many(p, &t, m)
     else: multiply_group(p, &t, m, NULL)
+
+
+cdef void multiply_narrow(const Factors* p, Py_ssize_t m) noexcept nogil:
+    """A few columns, which would fill a small part of each vector, of an A whose columns are contiguous: C' = B' A',
+    which adds the same products in the same order."""
+    cdef double rows[NARROW * GROUP]
+    cdef Py_ssize_t first = 0, n, size = itemsize(p.dtype)
+    cdef Factors q = p[0]
+    cdef Cut t
+    q.a, q.a_row, q.a_term, q.b_term, q.b_column, q.c = p.b, p.b_column, p.b_term, p.a_term, 1, <char*>rows
+    while first < m:
+        n = min(<Py_ssize_t>GROUP, m - first)
+        q.n, q.ldc, q.b = n, n, p.a + first * size
+        t = cut(p.dtype, n, p.k)
+        if p.beta: turn(p.dtype, n, p.n, p.c + first * p.ldc * size, p.ldc, 1, <char*>rows, 1, n)
+        multiply_group(&q, &t, p.n, NULL)
+        turn(p.dtype, n, p.n, <char*>rows, 1, n, p.c + first * p.ldc * size, p.ldc, 1)
+        first += n
+
+
+cdef void turn(int dtype, Py_ssize_t m, Py_ssize_t n, const char* x, Py_ssize_t x_row, Py_ssize_t x_column, char* y,
+               Py_ssize_t y_row, Py_ssize_t y_column) noexcept nogil:
+    call(dtype, copy_matrix[float], copy_matrix[double], m, n, <void*>x, x_row, x_column, <void*>y, y_row, y_column)
+
+
+cdef void copy_matrix(Py_ssize_t m, Py_ssize_t n, const real* x, Py_ssize_t x_row, Py_ssize_t x_column, real* y,
+                      Py_ssize_t y_row, Py_ssize_t y_column) noexcept nogil:
+    cdef Py_ssize_t i, j
+    for j in range(n):
+        for i in range(m): y[i * y_row + j * y_column] = x[i * x_row + j * x_column]
 
 
 cdef inline Py_ssize_t apart_a(const Factors* p) noexcept nogil: return max(p.a_row, p.a_term)
@@ -211,7 +248,12 @@ cdef void multiply_edge(const Factors* p, const Cut* t, Py_ssize_t m, Py_ssize_t
 cdef void copy_rows(const char* x, Py_ssize_t x_step, Py_ssize_t m, Py_ssize_t nbytes, char* y,
                     Py_ssize_t y_step) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(m): memcpy(y + i * y_step, x + i * x_step, nbytes)
+    if nbytes == sizeof(float):                     # (the compiler knows the size, so it makes no call)
+        for i in range(m): memcpy(y + i * y_step, x + i * x_step, sizeof(float))
+    elif nbytes == sizeof(double):
+        for i in range(m): memcpy(y + i * y_step, x + i * x_step, sizeof(double))
+    else:
+        for i in range(m): memcpy(y + i * y_step, x + i * x_step, nbytes)
 
 
 cdef void some_rows(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -322,7 +364,10 @@ cdef void dots(const real* m, const Thin* p, Py_ssize_t start, Py_ssize_t stop) 
             if p.x_step != 1:
                 for j in range(terms): piece[j] = x[(t + j) * p.x_step]
                 x = piece
-            for i in range(n): sum[i] += dot_of[real](m + (first + i) * p.across + t, x, terms)
+            if real is float and terms < WIDE:
+                cg_short_dots(m + first * p.across + t, p.across, n, x, terms, sum)
+            else:
+                for i in range(n): sum[i] += dot_of[real](m + (first + i) * p.across + t, x, terms)
             t += terms
         for i in range(n):
             y[(first + i) * p.y_step] = updated[real](y[(first + i) * p.y_step], sum[i], p.alpha, p.beta)

@@ -40,6 +40,7 @@ from cygrad.ops.shapes.shape import reshape, transpose
 cdef enum:
     STRIP = 16 << 10        # bytes of rows that linear packs at a time,
     STRIP_ROWS = 256        # but at least this many rows: products of fewer rows are slower
+    NEAR = 64 << 10         # bytes of a result that are written on one thread, while they are in the second cache
 
 cdef struct Matrix:         # an operand of gemm(): row-major, or the transpose of a row-major matrix
     const char* data
@@ -180,6 +181,10 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
     l[0], l[1], l[2] = lx, ly, lz
     m, n = lz.shape[lz.ndim - 2], lz.shape[lz.ndim - 1]
     k = lx.shape[lx.ndim - 2] if tx else lx.shape[lx.ndim - 1]
+    if lx.ndim == 2 and ly.ndim == 2 and lz.ndim == 2:
+        a, b = matrix(x, 0, workspace), matrix(y, 0, workspace + capacity(x))
+        return scaled_gemm(z.dtype, a.transposed != tx, b.transposed != ty, m, n, k, alpha, a.data, a.ld, b.data, b.ld,
+                           beta, z.data, n)
     for i in range(3): nd = max(nd, l[i].ndim - 2)
     for d in range(nd):
         index[d] = 0
@@ -269,21 +274,10 @@ cdef class Linear(Operator):
         c.work = work_of(c.y[0].layout, w.shape[1])
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Layout out, bias
-        cdef Py_ssize_t dims[4]
-        cdef Array y = strip(&c.y[0], 0, rows_of(c.y[0].layout), &out, dims, NULL)
         cdef Array copies[2]
-        cdef Py_ssize_t strides[2]
         cdef char* workspace = c.workspace + flat_capacity(&c.x[0])
         cdef int kind = (<Activation>c.attributes).kind
-        if c.n_in == 3:                             # y starts as b in every row
-            bias = y.layout[0]
-            strides[0], strides[1] = 0, c.x[2].layout.strides[0]
-            bias.strides = strides
-            bias.dense = False
-            copies[0], copies[1] = c.x[2], y
-            copies[0].layout = &bias
-            driver.each(COPY_LOOP, copies)
+        if c.n_in == 3: repeat(&c.x[2], &c.y[0])    # y starts as b in every row
         row_products(&c.x[0], &c.x[1], True, &c.y[0], 1 if c.n_in == 3 else 0, c.workspace, workspace)
         if kind >= 0:
             copies[0] = copies[1] = c.y[0]
@@ -350,6 +344,28 @@ cdef class Linear(Operator):
         return matmul(transpose(rows), reshape(x, (n, x.shape[-1])) if x.ndim != 2 else x)
 
 
+cdef int repeat(const Array* b, const Array* y) except -1 nogil:
+    """Write the vector b to every row of y, which is dense. In the cache, copies of the rows so far are longer and so
+    fewer than copies of b."""
+    cdef Layout rows, bias
+    cdef Py_ssize_t dims[4]
+    cdef Py_ssize_t strides[2]
+    cdef Array copies[2]
+    cdef Py_ssize_t row = b.layout.size * itemsize(b.dtype), nbytes = y.layout.size * itemsize(y.dtype), done = row
+    if nbytes <= NEAR and nbytes and b.layout.dense:
+        memcpy(y.data, b.data, row)
+        while done < nbytes:
+            memcpy(y.data + done, y.data, min(done, nbytes - done))
+            done += min(done, nbytes - done)
+        return 0
+    copies[0], copies[1] = b[0], strip(y, 0, rows_of(y.layout), &rows, dims, NULL)
+    bias = rows
+    strides[0], strides[1] = 0, b.layout.strides[0]
+    bias.strides, bias.dense = strides, False
+    copies[0].layout = &bias
+    return driver.each(COPY_LOOP, copies)
+
+
 cdef int times_derivative(BackwardCall* b, int kind) except -1 nogil:
     """Write the gradient of the output times the derivative of activation `kind` to the temporary."""
     cdef const uint8_t* bits = saved_bits(b, OWN)
@@ -406,8 +422,14 @@ cdef int row_products(const Array* x, const Array* w, bint tw, const Array* y, d
     `workspace`."""
     cdef Layout seen[2]
     cdef Py_ssize_t dims[8]
-    cdef Py_ssize_t rows = rows_of(x.layout), most = rows_at_once(x), row = 0, n
+    cdef Py_ssize_t rows = rows_of(x.layout), most, row = 0, n
     cdef Array a, b
+    cdef Matrix v
+    if x.layout.dense:
+        n, v = x.layout.shape[x.layout.ndim - 1], matrix(w, 0, workspace)
+        return scaled_gemm(y.dtype, False, v.transposed != tw, rows, y.layout.shape[y.layout.ndim - 1], n, 1, x.data, n,
+                           v.data, v.ld, beta, y.data, y.layout.shape[y.layout.ndim - 1])
+    most = rows_at_once(x)
     while True:
         n = min(most, rows - row)
         a, b = strip(x, row, n, &seen[0], dims, pack), strip(y, row, n, &seen[1], dims + 4, NULL)
@@ -421,10 +443,15 @@ cdef int product_of_rows(const Array* x, const Array* y, const Array* z, Py_ssiz
     """z = the rows from `row_of_z` on of alpha x' y, + beta z; one strip of rows of x and y at a time."""
     cdef Layout seen[2]
     cdef Py_ssize_t dims[8]
-    cdef Py_ssize_t rows = rows_of(x.layout), most = min(rows_at_once(x), rows_at_once(y)), row = 0, n
+    cdef Py_ssize_t rows = rows_of(x.layout), most, row = 0, n
     cdef Py_ssize_t shape[MAX_NDIM]
     cdef Layout part
     cdef Array a, b
+    if x.layout.dense and y.layout.dense:
+        n, most = x.layout.shape[x.layout.ndim - 1], y.layout.shape[y.layout.ndim - 1]
+        return scaled_gemm(z.dtype, True, False, z.layout.shape[0], most, rows, alpha,
+                           x.data + row_of_z * itemsize(x.dtype), n, y.data, most, beta, z.data, most)
+    most = min(rows_at_once(x), rows_at_once(y))
     while True:
         n = min(most, rows - row)
         a, b = strip(x, row, n, &seen[0], dims, pack_x), strip(y, row, n, &seen[1], dims + 4, pack_y)

@@ -38,6 +38,23 @@ def test_every_small_shape(ta, tb, dtype):
     for m, n, k in itertools.product(SIZES, repeat=3): check(rng, m, n, k, ta, tb, (m + n + k) % 3, dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_few_columns_have_the_bits_of_many(dtype):
+    """Also where they are added to what is there: a gradient."""
+    rng = np.random.default_rng(5)
+    for m, n, k in itertools.product((16, 33, 70), (2, 3, 4), (9, 130, 700)):
+        a, b, c = (rng.normal(size=shape).astype(dtype) for shape in ((k, m), (k, 64), (m, 64)))
+        for columns in (n, 64):
+            y, x = cg.tensor(b[:, :columns]), cg.tensor(a)
+            w = cg.zeros((m, columns), dtype=dtype).requires_grad_()
+            w.grad = cg.tensor(c[:, :columns])
+            with cg.record(): z = cg.linear(y, w)
+            z.backward(x)
+            found = (x.T @ y).numpy()[:, :n], w.grad.numpy()[:, :n]
+            if columns == n: few = [part.copy() for part in found]
+        for one, other in zip(few, found, strict=True): np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.slow
 def test_random_shapes():
     rng = np.random.default_rng(1)
