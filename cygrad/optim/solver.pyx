@@ -306,7 +306,7 @@ cdef class Solver:
                  1)
         elif update_pre_hook is None and update_post_hook is None: self.apply(ready, workspace_bytes)
         else: self.apply_with_hooks(ready, update_pre_hook, update_post_hook)
-        self._drop_decay()                          # weight_decay() holds for one update
+        if self.pending >= 0 or self.fused is not None: self._drop_decay()     # weight_decay() holds for one update
 
     cdef int apply(self, list ready, size_t workspace_bytes) except -1:
         """Update the parameters of reached(). `workspace_bytes` are for row-sparse gradients."""

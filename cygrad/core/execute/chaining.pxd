@@ -1,7 +1,5 @@
 from cygrad.core.execute.schedule cimport ProgramSchedule
 from cygrad.core.graph.steps cimport Step
-from cygrad.core.graph.tensor cimport Tensor
-from cygrad.core.graph.trace cimport Storage
 from cygrad.core.store.buffer cimport Buffer
 from cygrad.kernels.chains cimport Chain
 
@@ -18,8 +16,3 @@ cdef ChainedSteps chain_in(Step s)
 cdef bint chain_steps(ProgramSchedule s) except -1
 cdef int undo_chains(ProgramSchedule s) except -1
 cdef int reuse_in_chain(ProgramSchedule s, Step step, int at) except -1
-cdef int check_gradient(Storage s) except -1
-cdef bint meet(Tensor x, Tensor y) except -1
-cdef dict gradients_of(ProgramSchedule schedule)
-cdef bint was_assigned(dict gradients, Storage s) except -1
-cdef int check_chained(Storage s, tuple storages) except -1

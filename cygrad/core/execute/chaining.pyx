@@ -10,10 +10,8 @@ from libc.string cimport memcmp, memset
 
 from cygrad.core.execute.schedule cimport in_arena
 from cygrad.core.graph.steps cimport READS, WRITES, Pointer
-from cygrad.core.graph.tensor cimport array_of, is_tracked
-from cygrad.core.graph.trace cimport GRADIENT, TENSOR
-from cygrad.core.store.buffer cimport EXTERNAL, ZEROS
-from cygrad.core.store.external cimport ranges_meet
+from cygrad.core.graph.trace cimport GRADIENT, TENSOR, Storage
+from cygrad.core.store.buffer cimport EXTERNAL
 from cygrad.kernels.array cimport MAX_OPERANDS, Array, itemsize
 from cygrad.kernels.chains cimport MAX_LINKS, SCRATCH, Link, is_filled, needs_strip, run_chain
 from cygrad.kernels.codes cimport bits_of, packed_bytes
@@ -434,56 +432,4 @@ cdef int element_bytes(Step step, const Pointer* p) noexcept:
         for k in range(c.loop.operands):
             if p.at != &c.a[k].data: continue
             return 0 if needs_strip(c, k, chain.n) or c.a[k].layout.size != chain.n else itemsize(c.a[k].dtype)
-    return 0
-
-
-# ---- gradients that are assigned later -------------------------------------------------------------------------------
-
-cdef int check_gradient(Storage s) except -1:
-    """Raise RuntimeError if a step cannot write to the gradient of a variable."""
-    cdef Tensor g = s.leaf.grad
-    if s.leaf.rows is not None:
-        raise RuntimeError(f"run: the gradient of a variable of shape {s.tensor.shape} is a GradientSlice; assign None "
-                           f"to its .grad")
-    if g is not None and not is_tracked(g) and not g.layout.dense:
-        raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} is not contiguous; assign a copy()")
-    return 0
-
-
-cdef bint meet(Tensor x, Tensor y) except -1:
-    """Whether the memory of two tensors overlaps."""
-    cdef Array a, b
-    if x.buffer != y.buffer and not (x.buffer.flags | y.buffer.flags) & EXTERNAL: return False
-    if y.buffer.flags & ZEROS: return False
-    a, b = array_of(x), array_of(y)
-    return ranges_meet(&a, &b)
-
-
-cdef dict gradients_of(ProgramSchedule schedule):
-    """The buffers of gradients as the steps were made, by storage; 0 for None."""
-    cdef Storage s
-    return {s.number: <size_t>s.leaf.grad.buffer if s.leaf.grad is not None else 0 for s in schedule.storages
-            if s.kind == GRADIENT}
-
-
-cdef bint was_assigned(dict gradients, Storage s) except -1:
-    """Whether a gradient is in another buffer than in `gradients`, of gradients_of(), and than in the last run."""
-    cdef Tensor g = s.leaf.grad
-    if g is not None and s.address != NULL and s.address == g.buffer.data + g.layout.offset * itemsize(g.dtype):
-        return False
-    return gradients[s.number] != (<size_t>g.buffer if g is not None else 0)
-
-
-cdef int check_chained(Storage s, tuple storages) except -1:
-    """Raise RuntimeError if a gradient that was assigned shares memory with another one or a tensor outside: chains
-    took them to be apart."""
-    cdef Tensor g = s.leaf.grad
-    cdef Storage x
-    for x in storages if g is not None else ():
-        if x.kind == TENSOR: other = x.tensor
-        else: other = x.leaf.grad if x.kind == GRADIENT and x is not s else None
-        if other is not None and meet(g, other):
-            raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} shares the memory of "
-                               f"{'a tensor outside' if x.kind == TENSOR else 'another .grad'} that the program uses; "
-                               f"assign a copy()")
     return 0

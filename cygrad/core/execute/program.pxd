@@ -1,11 +1,8 @@
+from cygrad.core.execute.assigned cimport Spot
 from cygrad.core.execute.schedule cimport ProgramSchedule
 from cygrad.core.graph.around cimport Around
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.trace cimport Storage, Trace
-
-cdef struct Spot:           # an address in a step, and where it points in its storage
-    char** at
-    size_t offset
 
 cdef class Program:
     """The steps of a trace, with memory."""
@@ -16,7 +13,7 @@ cdef class Program:
     cdef Tensor arena           # None: no run has taken it yet
     cdef readonly size_t arena_bytes, bound_bytes
     cdef ProgramSchedule schedule
-    cdef list inputs            # numbers of the storages of the arguments
+    cdef list inputs            # the storages of the arguments
     cdef list spans             # as `lives`
     cdef set used               # the numbers of the storages that steps have addresses in
     cdef set outside            # the buffers of tensors outside, if steps run again
@@ -27,7 +24,9 @@ cdef class Program:
     cdef list signature         # (shape, dtype) of each argument
     cdef list held              # the arguments of this run
     cdef list leaves            # one a GRADIENT: (storage, step that zeroes it, first that uses it, last that writes)
-    cdef list varying           # the storages outside whose addresses or contents are set at each run
+    cdef list followed          # the storages of gradients, whose addresses are set at each run
+    cdef list restored          # the constants, which are set at each run
+    cdef bint settled           # the last run has checked and set the addresses of all arguments and gradients
     cdef object places          # where the outputs are in the arena
     cdef object results         # what run() returns; None: there was no run
     cdef bint running
@@ -49,6 +48,7 @@ cdef class Program:
     cdef int bind_gradients(self) except -1
     cdef int restore_constants(self) except -1
     cdef int read_arguments(self, tuple arguments) except -1
+    cdef bint is_settled(self) except -1
     cdef int go(self, Py_ssize_t stop) except -1
     cdef object place_outputs(self, result)
     cdef object placed(self, place)

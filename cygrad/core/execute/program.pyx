@@ -8,12 +8,13 @@ cimport cython
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from cpython.object cimport PyObject
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
-from cygrad.core.execute.chaining cimport (
-    chain_in, check_chained, check_gradient, gradients_of, meet, undo_chains, was_assigned,
+from cygrad.core.execute.assigned cimport (
+    address_of, check_chained, check_gradient, check_move, fill_zeros, gradients_of, has_others, has_shape, meet,
+    was_assigned,
 )
+from cygrad.core.execute.chaining cimport chain_in, undo_chains
 from cygrad.core.execute.composed cimport rename
 from cygrad.core.execute.placing cimport Interval
 from cygrad.core.execute.recomputing cimport Simulation, recompute
@@ -31,7 +32,7 @@ from cygrad.core.graph.trace cimport (
 from cygrad.core.graph.tracing cimport begin_trace, end_trace, virtual_tensor
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport (
-    EXTERNAL, OTHER, VIRTUAL, WORKSPACE, ZEROS, Buffer, allocate_for, counters, drop,
+    OTHER, VIRTUAL, WORKSPACE, ZEROS, Buffer, allocate_for, counters, drop,
 )
 from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport UINT8, Layout, itemsize
@@ -43,11 +44,10 @@ import numpy as np
 from cygrad.core.dtypes import DTYPES, dtype_number
 from cygrad.core.errors import described
 
-cdef extern from "Python.h":
-    Py_ssize_t Py_REFCNT(PyObject*)
-
 cdef enum:
     SHOWN = 24              # operators that an error lists
+    LEAST_WORK = 4096       # work of a step, at least, in elements,
+    SIGNALS = 32768         # and the work after which Ctrl-C arrives: some microseconds
 
 
 cdef tuple read_signature(x):
@@ -100,30 +100,6 @@ cdef Py_ssize_t place_bytes(place):
     return math.prod((<Place>place).shape) * itemsize((<Place>place).dtype)
 
 
-cdef int check_move(Storage s, const Spot* spots, int n) except -1:
-    """Raise RuntimeError if a gradient was assigned and a step uses memory beside it, in the buffer that it was in."""
-    cdef size_t nbytes = max(s.tensor.layout.size * itemsize(s.tensor.dtype), <Py_ssize_t>1)    # (one may be empty)
-    for k in range(n):
-        if spots[k].offset < nbytes: continue
-        raise RuntimeError(f"run: a step uses memory beside the .grad of a variable of shape {s.tensor.shape}, which "
-                           f"was a part of a larger tensor when the program was made; assign that again, or make "
-                           f"another program")
-    return 0
-
-
-cdef int fill_zeros(Tensor g) except -1:
-    """Fill a gradient that zero_grad() has set to zeros: the steps leave the old values there until they write it."""
-    ready(g)
-    memset(data_of(g), 0, g.layout.size * itemsize(g.dtype))
-    g.buffer.version += 1
-    return 0
-
-
-cdef bint has_others(Tensor g) noexcept:
-    """Whether others than a variable and the caller refer to its .grad, or to the memory of that."""
-    return Py_REFCNT(<PyObject*>g) > 2 or g.buffer.holders > 1 or g.buffer.flags & EXTERNAL != 0
-
-
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
 cdef class Program:
@@ -156,7 +132,7 @@ cdef class Program:
         try:
             for shape, dtype in self.signature:
                 y = virtual_tensor(t, lay.from_shape(shape), dtype_number(dtype), INPUT)
-                self.inputs.append((<Tensor>y).buffer.home.life.storage)
+                self.inputs.append(t.storages[<int>(<Tensor>y).buffer.home.life.storage])
                 given.append(y)
             result = own_results(t, f(*given, **named))
             finish(t)
@@ -263,8 +239,8 @@ cdef class Program:
             if storage.kind == GRADIENT: storage.tensor = <Tensor>storage.leaf.tensor   # (stays alive)
             elif storage.kind != INPUT: self.bind(storage.number, storage.tensor.buffer.data)
         self.gradients, self.chained = gradients_of(s), any(chain_in(step) is not None for step in self.steps)
-        self.varying = [storage for storage in self.storages
-                        if storage.kind == GRADIENT or (storage.kind == CONSTANT and storage.writes)]
+        self.followed = [storage for storage in self.storages if storage.kind == GRADIENT and self.uses(storage)]
+        self.restored = [storage for storage in self.storages if storage.kind == CONSTANT and storage.writes]
         self.find_leaves(t)
         return self.find_spans(t)
 
@@ -366,27 +342,36 @@ cdef class Program:
         return 0
 
     cdef int read_arguments(self, tuple arguments) except -1:
-        """Set `held`, after all checks of arguments and gradients."""
+        """Set `held`, after all checks of arguments."""
         cdef Tensor x
+        cdef list held = []
         cdef int i
         if len(arguments) != len(self.inputs):
             raise TypeError(f"run: the program takes {len(self.inputs)} tensors, got {len(arguments)}")
-        held = []
         for i in range(len(arguments)):
             x = ensure_tensor(arguments[i])
             self.check_argument(i, x, arguments[i])
             ready(x)
-            held.append(x if x.layout.dense else copy_plain(x))
-        self.check_gradients()
+            if not x.layout.dense: x = copy_plain(x)
+            if self.settled and (<Storage>self.inputs[i]).address != address_of(x): self.settled = False
+            held.append(x)
         self.held = held
-        for i in range(len(held)): self.check_apart(i)
         return 0
+
+    cdef bint is_settled(self) except -1:
+        """Whether all gradients are where they were in the last run, and as it left them: then its checks hold."""
+        cdef Tensor g
+        for s in self.followed:
+            g = (<Storage>s).leaf.grad
+            if g is None or (<Storage>s).leaf.rows is not None or (<Storage>s).anew: return False
+            if g.buffer.flags & (ZEROS | VIRTUAL) or (<Storage>s).address != address_of(g): return False
+            if not g.layout.dense or is_tracked(g): return False
+        return True
 
     cdef int check_gradients(self) except -1:
         """Raise RuntimeError if a step cannot write to a gradient, or one was assigned that does not fit the steps."""
         cdef Storage s
-        for s in self.varying:
-            if s.kind != GRADIENT or not self.uses(s): continue
+        for s in self.followed:
             check_gradient(s)
             if self.runs_again(s) or not was_assigned(self.gradients, s): continue
             check_move(s, self.spots + self.first_spot[s.number],
@@ -398,9 +383,10 @@ cdef class Program:
         """Set the addresses of arguments."""
         cdef Storage s
         cdef Tensor x
-        for number, argument in zip(self.inputs, tuple(self.held), strict=True):
-            s, x = self.storages[number], argument
-            self.bind(number, x.buffer.data + x.layout.offset * itemsize(x.dtype))
+        cdef int i
+        for i in range(len(self.inputs)):
+            s, x = self.inputs[i], self.held[i]
+            self.bind(s.number, address_of(x))
             x.buffer.version += s.writes
         return 0
 
@@ -413,8 +399,7 @@ cdef class Program:
         """Set the addresses of gradients."""
         cdef Storage s
         cdef Tensor g
-        for s in self.varying:
-            if s.kind != GRADIENT or not self.uses(s): continue
+        for s in self.followed:
             g = s.leaf.grad
             if g is None and not s.in_use:          # (it stays None)
                 s.address = NULL
@@ -433,7 +418,7 @@ cdef class Program:
                 raise RuntimeError(f"run: the .grad of a variable of shape {s.tensor.shape} shares the memory of a "
                                    f"tensor outside from which steps run again under the budget; assign a copy()")
             self.held.append(g)                     # (a step may put a GradientSlice in its place)
-            self.bind(s.number, g.buffer.data + g.layout.offset * itemsize(g.dtype))
+            self.bind(s.number, address_of(g))
         return 0
 
     @property
@@ -458,8 +443,7 @@ cdef class Program:
     cdef int restore_constants(self) except -1:
         """Restore the constants that steps write to."""
         cdef Storage s
-        for s in self.varying:
-            if s.kind == CONSTANT: memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
+        for s in self.restored: memcpy(s.tensor.buffer.data, <const char*>s.initial, len(s.initial))
         return 0
 
     cdef bint uses(self, Storage s):
@@ -469,10 +453,11 @@ cdef class Program:
     cdef int check_argument(self, int i, Tensor x, given) except -1:
         """Raise ValueError or TypeError unless `x` has the shape and dtype of argument i, and can be written if a step
         writes to it."""
-        cdef Storage s = self.storages[self.inputs[i]]
-        wanted, dtype = self.signature[i]
-        if x.shape != wanted: raise ValueError(f"run: argument {i} has shape {x.shape}; the program takes {wanted}")
-        if DTYPES[x.dtype] != dtype:
+        cdef Storage s = self.inputs[i]
+        wanted, dtype = <tuple>self.signature[i]
+        if not has_shape(x.layout, wanted):
+            raise ValueError(f"run: argument {i} has shape {x.shape}; the program takes {wanted}")
+        if DTYPES[x.dtype] is not dtype:
             raise TypeError(f"run: argument {i} is {DTYPES[x.dtype]}; the program takes {dtype}")
         if not s.writes: return 0
         if x is not given:
@@ -485,10 +470,10 @@ cdef class Program:
     cdef int check_apart(self, int i) except -1:
         """Raise ValueError if argument i shares memory with another one that a step writes to, or the reverse, or with
         a gradient or other outside memory that a step writes to."""
-        cdef Storage own = self.storages[self.inputs[i]], s
+        cdef Storage own = self.inputs[i], s
         cdef int k
         for k in range(i):
-            s = self.storages[self.inputs[k]]
+            s = self.inputs[k]
             if (own.writes or s.writes) and meet(self.held[i], self.held[k]):
                 raise ValueError(f"run: arguments {k} and {i} share memory, and the program writes to one of them; "
                                  f"pass a copy()")
@@ -541,6 +526,8 @@ cdef class Program:
     cdef object run_part(self, tuple arguments, int first, int stop):
         """Make the calls from step `first` to before step `stop`; arguments: None for those of the last run."""
         cdef str found
+        cdef int i
+        cdef bint settled
         self.check_made()
         refuse_trace("run() of another program")
         if self.running: raise RuntimeError("run: this program is running already; wait for it, or make another")
@@ -552,14 +539,19 @@ cdef class Program:
         self.at = -1
         self.held = []
         try:
+            if self.settled: self.settled = self.outside is None and self.is_settled()
+            if arguments is not None: self.read_arguments(arguments)
+            settled, self.settled = self.settled, False
+            if not settled:
+                self.check_gradients()
+                if arguments is not None:
+                    for i in range(len(self.inputs)): self.check_apart(i)
             if arguments is not None:
-                self.read_arguments(arguments)
                 self.take_arena()
                 self.bind_arguments()
-            else:
-                self.check_gradients()
             if first == 0: self.restore_constants()
             self.bind_gradients()
+            self.settled = True
             self.at = first
             self.go(stop)
             self.ran = True
@@ -573,10 +565,14 @@ cdef class Program:
 
     cdef int go(self, Py_ssize_t stop) except -1:
         cdef Step s
+        cdef double work = 0
         while self.at < stop:
             s = <Step>self.steps[self.at]
             s.run()
-            PyErr_CheckSignals()
+            work += s.work + LEAST_WORK
+            if work >= SIGNALS:                     # (each look at them takes 10 ns)
+                PyErr_CheckSignals()
+                work = 0
             self.at += 1
         return 0
 

@@ -57,6 +57,35 @@ def test_many_runs_hold_no_more():
     assert resident() - before <= 512 << 10
 
 
+def test_later_runs_refuse_what_the_first_does():
+    """A run that finds everything where the last one left it checks nothing, so one that does not must check again."""
+    w, v = cg.ones(8).attach_grad(), cg.ones(8).attach_grad()
+
+    def step(x, y):
+        y += 1
+        with cg.record(): z = x * w * v
+        z.backward()
+        return z
+
+    program = Program(step, *[((8,), "float32")] * 2)
+    x, y, whole = cg.ones(8), cg.zeros(8), cg.zeros(16)
+    for _ in range(3): program.run(x, y)
+    refused = "arguments 0 and 1 share memory", "argument 0 shares memory", "shares the memory of another .grad"
+    cases = [((y, y), None, None), ((w.grad, y), None, None), ((x, y), whole[:8], whole[4:12])]
+    for k, (arguments, wg, vg) in enumerate(cases):
+        if wg is not None: w.grad, v.grad = wg, vg
+        with pytest.raises((ValueError, RuntimeError), match=refused[k]): program.run(*arguments)
+    w.grad, v.grad = cg.zeros(8), cg.zeros(8)
+    for _ in range(3): z = program.run(x, y)
+    w.grad = y
+    with pytest.raises(ValueError, match="argument 1 shares memory"): program.run(x, y)
+    w.grad = whole[:8]
+    program.run(x, y)
+    np.testing.assert_array_equal(whole.numpy(), [1] * 8 + [0] * 8)
+    np.testing.assert_array_equal(z.numpy(), [1] * 8)
+    np.testing.assert_array_equal(y.numpy(), [7] * 8)
+
+
 def test_an_interrupt_between_steps():
     """The program can run again, and a gradient that is incomplete says so until then."""
     w, solver, _, program = training(64)
