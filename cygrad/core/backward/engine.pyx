@@ -439,7 +439,7 @@ cdef class BackwardPass(Walk):
         what it would not repeat: hooks from outside, and freeing a graph from outside."""
         cdef Py_ssize_t at
         cdef Node node
-        for at in range(self.n):
+        for at in range(self.known, self.n):
             node = <Node>self.entries[at].node
             if not self.entries[at].needed: continue
             if node.op is None:
@@ -498,7 +498,7 @@ cdef class BackwardPass(Walk):
         self.consumes = n_consumers > 0
         if self.consumes: self.check_consumers()
         if f.trace != NULL and (<Trace>f.trace).around is not None: self.trace_nodes(<Trace>f.trace)
-        for at in range(self.n):
+        for at in range(self.known, self.n):
             node = <Node>self.entries[at].node
             if not self.entries[at].needed or node.op is None: continue
             self.entries[at].state = node.state

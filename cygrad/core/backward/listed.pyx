@@ -37,6 +37,7 @@ cdef class ListedPass(BackwardPass):
     cdef list fixed             # the captures that last as long as the pass
     cdef list sums              # of the part that runs
     cdef list ends
+    cdef tuple given            # the positions of the variables to which it contributes
     cdef bint is_open
 
     def __init__(self, list variables, list counts, list captured, bint graph=False):
@@ -76,8 +77,8 @@ cdef class ListedPass(BackwardPass):
         for end in stops or ():
             if end is None or (<Node>end[0]).op is None or end in ends: continue
             ends, sums = ends + [end], sums + [None]
-        self.retain, self.apart, self.sums, self.ends = retain, apart, sums, ends
-        self.results = self.results[:n] + [None] * len(ends)
+        self.retain, self.apart, self.sums, self.ends, self.given = retain, apart, sums, ends, variables
+        self.results += [None] * len(ends)
         self.captures = self.fixed + [(node, nr, n + k) for k, (node, nr) in enumerate(ends)]
         self.wanted = {<size_t><void*>node for node, _ in ends}
         for at in variables: self.entries[at].pending -= 1      # (the walk counts what the operator really contributes)
@@ -114,7 +115,7 @@ cdef class ListedPass(BackwardPass):
             elif self.graph: set_tensor(g, <Tensor>total)
             else: share_tensor(<Tensor>total, g)
             total = None
-        for at in range(self.n_variables):
+        for at in self.given if self.known else range(self.n_variables):
             e = &self.entries[at]
             if e.pending or e.turned: continue
             e.turned = True
@@ -132,8 +133,8 @@ cdef class ListedPass(BackwardPass):
         for at in range(self.n_variables, self.n):
             self.shared_leaves.pop(<size_t>self.entries[at].node, None)
             self.drop_entry(&self.entries[at])
-        self.n, self.n_ready = self.n_variables, 0
-        self.sums = self.ends = None
+        self.n, self.n_ready, self.known = self.n_variables, 0, self.n_variables
+        self.sums = self.ends = self.given = None
         del self.results[self.n_variables:]
         return 0
 

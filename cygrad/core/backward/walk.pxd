@@ -60,6 +60,7 @@ cdef class Walk:
     cdef Span* table            # the memory of the entries and of `ready`; NULL: they are inline
     cdef Entry inline_[SMALL]
     cdef Py_ssize_t n, capacity
+    cdef Py_ssize_t known       # the first entries are variables that an earlier part has checked (listed.pyx); else 0
     cdef Item* ready            # a heap of the entries that are ready, the node recorded last on top
     cdef Item inline_ready[SMALL + 1]
     cdef Py_ssize_t n_ready

@@ -149,7 +149,7 @@ cdef class Walk:
                         top = child
                     elif self.selective and self.entries[child].needed:
                         self.entries[at].needed = True
-        for at in range(self.n):
+        for at in range(self.known, self.n):
             if not self.entries[at].needed: continue
             node = <Node>self.entries[at].node
             if node.op is None:
