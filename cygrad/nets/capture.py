@@ -20,9 +20,10 @@ from cygrad.core.execute.program import Program
 from cygrad.core.graph.planning import item
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nets.built_in import DEFAULT
-from cygrad.nets.definition import Operator
+from cygrad.nets.definition import Blob, Operator, made_operator
 from cygrad.nets.gradients import CAPTURE, COPY, ROW_OF, STOP, backward_pass
 from cygrad.nets.passes import Pass
+from cygrad.nets.plan import without_collections
 from cygrad.nets.state import NetState, state_of
 from cygrad.nets.versions import DROPOUT
 from cygrad.ops.calls import arguments_of
@@ -63,6 +64,7 @@ class KnownBlob(NamedTuple):
     recorded: bool
 
 
+@without_collections()
 def capture(cls: type, f: Callable[..., Any], examples: tuple[Any, ...], name: str | None,
             names: Mapping[str, Tensor] | None, named: Mapping[str, Any]) -> Any:
     """As Net.capture; `cls` is Net."""
@@ -158,8 +160,11 @@ class Reader:
 
     def name(self, x: Any) -> Any:
         """The blob of an array, as a trace lists it, or of a number."""
+        if isinstance(x, tuple):
+            known = self.blobs.get(x[:5]) if not self.refused and not x[8] else None    # (of most, as blob() gives it)
+            return self.blob(Item(*x)) if known is None else known
         if isinstance(x, np.generic): x = x.item()  # (operators take it as a Python number)
-        return self.blob(Item(*x)) if isinstance(x, tuple) else self.net.constant_for(x)
+        return self.net.constant_for(x)
 
     def blob(self, a: Item) -> str:
         """The blob of an array."""
@@ -187,13 +192,16 @@ class Reader:
 
     def set_name(self, a: Item, name: str) -> None:
         """Name an array."""
-        self.refused.pop(a.elements, None)
-        if a.gradient: self.gradients.add(a.elements)       # (a view of one)
-        self.blobs[a.key] = name
-        known = self.arrays.get(a.elements)         # (a detached array must not stand for one with a graph)
-        if a.place is not None or known is None or not known.recorded:
-            self.arrays[a.elements] = KnownBlob(name, a.place is not None)
-        self.keys.setdefault(a.buffer, set()).add(a.key)
+        address, dtype, shape, strides, place, _, _, buffer, gradient, _ = a
+        elements, key = (address, dtype, shape, strides), (address, dtype, shape, strides, place)
+        if self.refused: self.refused.pop(elements, None)
+        if gradient: self.gradients.add(elements)   # (a view of one)
+        self.blobs[key] = name
+        known = self.arrays.get(elements)           # (a detached array must not stand for one with a graph)
+        if place is not None or known is None or not known.recorded:
+            self.arrays[elements] = KnownBlob(name, place is not None)
+        if buffer in self.keys: self.keys[buffer].add(key)
+        else: self.keys[buffer] = {key}
 
     def set_gradient(self, a: Item, name: str, graph: bool) -> None:
         """Name a gradient. Without a graph, it is detached from the operators that compute it."""
@@ -234,12 +242,15 @@ class Reader:
     def emit(self, type: str, inputs: tuple[Any, ...], outputs: int | tuple[str, ...],
              arguments: Mapping[str, Any] | None = None, within: str | None = None) -> tuple[str, ...]:
         """Add an operator; a number of outputs means fresh names."""
-        made: list[str] = []
-        if isinstance(outputs, int):
+        if outputs == 1: writes: tuple[Any, ...] = self.net.fresh(type),
+        elif isinstance(outputs, int):
+            made: list[Blob] = []
             for _ in range(outputs): made.append(self.net.fresh(type, set(made)))
-        else: made += outputs
-        self.net.append(Operator(type, inputs, made, arguments, within or ""))
-        return tuple(made)
+            writes = tuple(made)
+        else: writes = outputs
+        if arguments: self.net.append(Operator(type, inputs, writes, arguments, within or ""))
+        else: self.net.append_made(made_operator(type, inputs, writes, within or ""))
+        return writes
 
     def add(self, type: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
             arguments: Mapping[str, Any] | None = None, again: bool = False) -> None:
@@ -264,12 +275,12 @@ class Reader:
                 self.rewritten.add(target.buffer)
             self.set_name(target, reads[0])
             return
-        outputs = outputs[:len(op.outputs.split())]
+        if len(outputs) > 1: outputs = outputs[:len(op.outputs.split())]
         names = self.emit(type, reads, len(outputs), arguments, within)
         if op.shows_part: self.sizes[names[0]] = math.prod(Item(*outputs[0]).shape), math.prod(Item(*inputs[0]).shape)
         if self.records and tracked and not recorded and op.differentiable:
             names = tuple(self.emit(STOP, (name,), 1)[0] for name in names)
-        for y, name in zip(outputs, names, strict=True): self.set_name(Item(*y), name)
+        for y, name in zip(outputs, names, strict=True): self.set_name(y, name)
 
     def track(self, buffer: int) -> None:
         """After a recorded write to a buffer: its arrays have a graph from now on, unless they are detached."""

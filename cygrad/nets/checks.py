@@ -1,6 +1,7 @@
 """What operators of a known type take: their inputs and arguments are checked when they are added to a net."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from cygrad.core.errors import cut, described
@@ -36,14 +37,20 @@ TAKEN = {                                           # by the types that are no r
 OWN = {"inplace", "recorded", "generator"}          # arguments that a net has, and no row
 
 
+@cache
+def taken_by(kind: str) -> Taken | None:
+    """What the operators of a type take; None: the type is unknown."""
+    if kind in TAKEN: return TAKEN[kind]
+    return Taken(operands(kind), *arguments_taken(kind)) if kind in ROWS else None
+
+
 def check_operator(operator: Operator, who: str) -> None:
     """Raise ValueError for another number of inputs than the type of an operator takes, and TypeError for other
     arguments. A gradient operator, and one of an unknown type, can have any."""
     kind = operator.type
     if operator.is_gradient or operator.of is not None or kind == PYTHON: return
-    if kind in TAKEN: taken = TAKEN[kind]
-    elif kind in ROWS: taken = Taken(operands(kind), *arguments_taken(kind))
-    else: return
+    taken = taken_by(kind)
+    if taken is None: return
     check_inputs(operator, taken, who)
     for name in operator.arguments:
         if name in OWN or name in taken.needed or taken.others is None or name in taken.others: continue

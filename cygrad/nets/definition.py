@@ -213,6 +213,14 @@ def read_only(arguments: dict[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(arguments) if arguments else NO_ARGUMENTS
 
 
+def made_operator(kind: str, inputs: tuple[Any, ...], outputs: tuple[Any, ...], name: str) -> Operator:
+    """An operator without arguments, whose type and names were checked."""
+    made: Operator = object.__new__(Operator)
+    values = kind, inputs, outputs, NO_ARGUMENTS, name, False, None, None, None, None
+    for write, value in zip(WRITE_SLOT, values, strict=True): write(made, value)
+    return made
+
+
 def gradient_operator(kind: str, inputs: Iterable[Any], outputs: tuple[Any, ...], arguments: dict[str, Any],
                       of: Operator, writes: Any) -> Operator:
     """The gradient operator of `of`, with fresh names for its outputs. Its arguments were checked as those of `of`."""

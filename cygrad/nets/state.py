@@ -16,7 +16,7 @@ from cygrad.nets.definition import (
     made_blob,
 )
 from cygrad.nets.gradients import completed_pass
-from cygrad.nets.immediate import run_added
+from cygrad.nets.immediate import is_immediate, run_added
 from cygrad.nets.passes import Pass, find, gradient_names, renamed_gradients, renamed_pass
 from cygrad.nets.turns import Lock
 
@@ -228,6 +228,14 @@ class NetState:
         """Add an operator at the end. `given`: the outputs whose names were given."""
         self.insert("Net.add_operator", len(self.operators), operator, {})
         self.given |= {*given}
+
+    def append_made(self, operator: Operator) -> None:
+        """Add an operator that the execution of one has shown, so that it has the inputs that it takes."""
+        if is_immediate(): return self.append(operator)
+        self.operators.append(operator)
+        self.known.update(operator.outputs)
+        self.known.update(name for name in operator.inputs if name is not None)
+        self.edits += 1
 
     def add(self, who: str, index: int, type: Any, inputs: Any, outputs: Any, arguments: dict[str, Any],
             function: Any = None) -> Any:

@@ -88,7 +88,9 @@ def call(type, inputs, arguments):
 
     Raises ValueError for an unknown type or another number of inputs, TypeError for other inputs or arguments than the
     function has, and the errors of the function."""
-    row_of(type)
+    row = row_of(type)
+    if arguments == {} and isinstance(inputs, (list, tuple)) and len(inputs) in plain_counts(type):
+        if all_tensors(inputs): return row.function(**dict(zip(bare_operands(type), inputs, strict=False)))
     given = bind(type, inputs)
     if not isinstance(arguments, dict):
         raise TypeError(f"{type}: the arguments must be a dict, got {described(arguments)}")
@@ -97,6 +99,19 @@ def call(type, inputs, arguments):
     for name in arguments_taken(type)[0]:
         if name not in given: raise TypeError(f"{type}: the argument {name!r} is missing")
     return run(type, given)
+
+
+def all_tensors(inputs):
+    for x in inputs:
+        if not isinstance(x, Tensor): return False
+    return True
+
+
+@cache
+def plain_counts(type):
+    """With how many tensors and no arguments the function of the row `type` can be called by name."""
+    if bare_operands(type) is None or by_position(type) or arguments_taken(type)[0]: return ()
+    return tuple([n for n in range(len(operands(type)) + 1) if fits(operands(type), n)])
 
 
 @cache
@@ -202,11 +217,18 @@ def arguments_of(operator, attributes, n_inputs):
     a row, and the arguments with which call() executes the same, in the order of the function. Raises ValueError for an
     operator without a row, or another number of operands than it takes."""
     type, given = operator.as_row(attributes)
-    if type not in ROWS or operator not in ROWS[type].module.OPERATORS.values():
+    if not is_of_row(operator, type):
         raise ValueError(f"arguments_of: the operator {operator.name} is not in the table of operators, so no net can "
                          f"name it")
     check_count(type, n_inputs)
+    if not given: return type, {}
     return type, {name: plain(given[name]) for name in parameters(type) if name in given}
+
+
+@cache
+def is_of_row(operator, type):
+    """Whether the row `type` exists and its module has the operator."""
+    return type in ROWS and operator in ROWS[type].module.OPERATORS.values()
 
 
 # ---- arguments as text -----------------------------------------------------------------------------------------------

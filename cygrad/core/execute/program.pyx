@@ -137,6 +137,7 @@ cdef class Program:
             result = own_results(t, f(*given, **named))
             finish(t)
             result = own_results(t, result)         # (a result may have become a .grad)
+            if t.lists: return                      # (the list is wanted alone)
             self.build(t, limit, budget)
             self.places = self.place_outputs(result)
             self.around = t.around
