@@ -30,7 +30,7 @@ enum { CG_VECTOR = 8, CG_ROWS = 4, CG_TALL = 2 };
 
 #if defined(__GNUC__)
 #define CG_INLINE static inline __attribute__((always_inline))
-#define CG_UNROLL _Pragma("GCC unroll 8")
+#define CG_UNROLL _Pragma("GCC unroll 16")
 #else
 #define CG_INLINE static __inline
 #define CG_UNROLL
@@ -182,33 +182,49 @@ static void OF(cg_multiply)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const REAL *a
     }
 }
 
-/* Element (t, j) of `to`, whose rows are `width` long, = b[j * step + t], for t < n and j < columns. */
+#if defined(__GNUC__)
+/* In each pair of rows that are d apart, exchange the halves of 2 d numbers that belong to the other row. d is a
+   constant of the caller: with a loop over d, the compiler keeps the rows in memory, which takes three times as long. */
+CG_INLINE void OF(cg_exchange)(V *r, const int d) {
+    OF(cg_mask) low, high;
+    if (d >= OF(CG_LANES)) return;
+    CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) {
+        low[l] = l & d ? OF(CG_LANES) + l - d : l;
+        high[l] = l & d ? OF(CG_LANES) + l : l + d;
+    }
+    CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) {
+        if (l & d) continue;
+        V x = r[l], y = r[l + d];
+        r[l] = __builtin_shuffle(x, y, low);
+        r[l + d] = __builtin_shuffle(x, y, high);
+    }
+}
+
+/* A square of the transposition below, of which the first `have` columns exist. */
+CG_INLINE void OF(cg_square)(const int have, const REAL *b, ptrdiff_t step, REAL *to, ptrdiff_t width) {
+    V r[OF(CG_LANES)];
+    CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) r[l] = l < have ? OF(cg_load)(b + l * step) : OF(cg_filled)(0);
+    OF(cg_exchange)(r, 1);
+    OF(cg_exchange)(r, 2);
+    OF(cg_exchange)(r, 4);
+    OF(cg_exchange)(r, 8);
+    CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) memcpy(to + l * width, &r[l], sizeof(V));
+}
+#endif
+
+/* Element (t, j) of `to`, whose rows are `width` long, = b[j * step + t], for t < n and j < columns. The rest of the
+   last vector of columns may be written. */
 static void OF(cg_transpose)(ptrdiff_t n, ptrdiff_t columns, const REAL *b, ptrdiff_t step, REAL *to, ptrdiff_t width) {
     ptrdiff_t j = 0;
 #if defined(__GNUC__)
-    for (; j + OF(CG_LANES) <= columns; j += OF(CG_LANES)) {
-        ptrdiff_t t = 0;
-        for (; t + OF(CG_LANES) <= n; t += OF(CG_LANES)) { /* a square, whose parts change places by halves */
-            V r[OF(CG_LANES)];
-            CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) r[l] = OF(cg_load)(b + (j + l) * step + t);
-            CG_UNROLL for (int d = 1; d < OF(CG_LANES); d *= 2) {
-                OF(cg_mask) low, high;
-                for (int l = 0; l < OF(CG_LANES); l++) {
-                    low[l] = l & d ? OF(CG_LANES) + l - d : l;
-                    high[l] = l & d ? OF(CG_LANES) + l : l + d;
-                }
-                CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) {
-                    if (l & d) continue;
-                    V x = r[l], y = r[l + d];
-                    r[l] = __builtin_shuffle(x, y, low);
-                    r[l + d] = __builtin_shuffle(x, y, high);
-                }
-            }
-            CG_UNROLL for (int l = 0; l < OF(CG_LANES); l++) memcpy(to + (t + l) * width + j, &r[l], sizeof(V));
+    for (; j < columns && n >= OF(CG_LANES); j += OF(CG_LANES), b += OF(CG_LANES) * step, to += OF(CG_LANES)) {
+        for (ptrdiff_t i = 0; i < n; i += OF(CG_LANES)) {
+            ptrdiff_t t = i <= n - OF(CG_LANES) ? i : n - OF(CG_LANES); /* the last square may overlap the one before */
+            if (j + OF(CG_LANES) <= columns) OF(cg_square)(OF(CG_LANES), b + t, step, to + t * width, width);
+            else OF(cg_square)((int)(columns - j), b + t, step, to + t * width, width);
         }
-        for (; t < n; t++)
-            for (int l = 0; l < OF(CG_LANES); l++) to[t * width + j + l] = b[(j + l) * step + t];
     }
+    if (j) return;
 #endif
     for (; j < columns; j++)
         for (ptrdiff_t t = 0; t < n; t++) to[t * width + j] = b[j * step + t];

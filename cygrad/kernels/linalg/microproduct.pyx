@@ -32,7 +32,8 @@ cdef void multiply(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const ch
 
 cdef void transpose(int dtype, Py_ssize_t n, Py_ssize_t columns, const char* b, Py_ssize_t step, char* to,
                     Py_ssize_t width) noexcept nogil:
-    """Element (t, j) of `to`, whose rows are `width` long, = element j * step + t of b, for t < n and j < columns."""
+    """Element (t, j) of `to`, whose rows are `width` long, = element j * step + t of b, for t < n and j < columns. The
+    rest of the last vector of columns may be written."""
     call(dtype, cg_transpose_f, cg_transpose_d, n, columns, <void*>b, step, <void*>to, width)
 
 
