@@ -1,5 +1,7 @@
 from cygrad.kernels.array cimport Array
 
+cdef bint own       # products are those of panels.pyx
+
 cdef int check_sizes(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k) except -1 nogil
 cdef int gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
               const char* b, Py_ssize_t ldb, double beta, char* c, Py_ssize_t ldc) except -1 nogil

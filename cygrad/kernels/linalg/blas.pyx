@@ -14,9 +14,7 @@ from libc.stdint cimport uintptr_t
 
 from cygrad.kernels.array cimport itemsize
 from cygrad.kernels.by_dtype cimport call, put_number
-from cygrad.kernels.linalg.panels cimport (
-    Factors, factors_of, multiply_alone, multiply_shared, multiply_vector,
-)
+from cygrad.kernels.linalg.panels cimport Factors, factors_of, multiply_alone, multiply_shared
 from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
 
 ctypedef void (*sgemm_t)(char*, char*, int*, int*, int*, float*, float*, int*, float*, int*, float*, float*,
@@ -36,7 +34,7 @@ cdef extern from "Python.h" nogil:
     void* PyEval_SaveThread()
     void PyEval_RestoreThread(void* state)
 
-cdef bint own = True            # products are those of panels.pyx
+own = True
 cdef bint forking = False       # a fork has the lock
 cdef long lock = 0              # guards `running`, `own_threads` and BLAS's number of threads
 cdef sgemm_t sgemm = NULL
@@ -200,9 +198,9 @@ cdef void product(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ss
 cdef void scaled_product(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
                          const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
                          Py_ssize_t ldc) noexcept nogil:
+    cdef Factors f = factors_of(dtype, ta, tb, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
     cdef Product p
-    if own or m < 2 or n < 2 or k < 2:
-        multiply_alone(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+    if own or m < 2 or n < 2 or k < 2: multiply_alone(&f, m)
     else:
         p = Product(dtype, ta, tb, <int>n, <int>k, <int>max(lda, 1), <int>max(ldb, 1), <int>max(ldc, 1), a, b, c, alpha,
                     beta)
@@ -223,14 +221,8 @@ cdef int scaled_gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py
     cdef int t
     cdef Product p
     cdef Factors f
-    if m == 0 or n == 0 or k == 0:
-        scaled_product(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
-        return 0
-    if m == 1 or n == 1 or k == 1:
-        multiply_vector(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, threads_for(m * n * k))
-        return 0
-    check_sizes(m, n, max(k, lda, ldb, ldc))
-    if own:
+    if m > 1 and n > 1 and k > 1: check_sizes(m, n, max(k, lda, ldb, ldc))
+    if own or m < 2 or n < 2 or k < 2:
         f = factors_of(dtype, ta, tb, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
         multiply_shared(&f, m)
         return 0

@@ -9,7 +9,7 @@ from libc.math cimport sqrt
 
 from cygrad.kernels.array cimport itemsize, real
 from cygrad.kernels.by_dtype cimport call
-from cygrad.kernels.linalg.panels cimport multiply_alone
+from cygrad.kernels.linalg.panels cimport Factors, multiply_alone
 
 cdef enum:
     SMALL = 16              # rows of a triangle that loops compute
@@ -28,9 +28,10 @@ cdef void add_product(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, doubl
                       Py_ssize_t a_row, Py_ssize_t a_term, const char* b, Py_ssize_t b_term, Py_ssize_t b_column,
                       char* c, Py_ssize_t c_row, Py_ssize_t c_column) noexcept nogil:
     """C (m, n) += alpha A B; one stride of each is 1. If it is that of the rows of C, C' += alpha B' A'."""
+    cdef Factors p
     if c_column == 1:
-        multiply_alone(dtype, a_term != 1, b_column != 1, m, n, k, alpha, a, a_row if a_term == 1 else a_term, b,
-                       b_term if b_column == 1 else b_column, 1, c, c_row)
+        p = Factors(dtype, n, k, a, a_row, a_term, b, b_term, b_column, NULL, c, c_row, 1, alpha)
+        multiply_alone(&p, m)
     else: add_product(dtype, n, m, k, alpha, b, b_column, b_term, a, a_term, a_row, c, c_column, c_row)
 
 

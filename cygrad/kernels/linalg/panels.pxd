@@ -14,6 +14,13 @@ cdef struct Factors:        # of C (m, n) = alpha A B + beta C, where B is (k, n
     double beta
     double alpha
 
+cdef struct Batch:          # of products, each with its places in A, B and C
+    Factors p               # the first
+    Py_ssize_t m
+    int ndim                # dimensions of the batch
+    const Py_ssize_t* shape
+    const Py_ssize_t* steps[3]      # elements of A, B and C from a matrix to the next
+
 cdef struct Thin:           # of y = alpha M x + beta y
     int dtype
     Py_ssize_t n, k         # results, and terms of each
@@ -33,12 +40,8 @@ cdef void multiply_shared(const Factors* p, Py_ssize_t m) noexcept nogil
 cdef Factors factors_of(int dtype, bint ta, bint tb, Py_ssize_t n, Py_ssize_t k, double alpha, const char* a,
                         Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
                         Py_ssize_t ldc) noexcept nogil
-cdef void multiply_alone(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
-                         const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
-                         Py_ssize_t ldc) noexcept nogil
-cdef void multiply_vector(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
-                          const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
-                          Py_ssize_t ldc, int t) noexcept nogil
+cdef void multiply_alone(const Factors* p, Py_ssize_t m) noexcept nogil
+cdef void multiply_batch(const Batch* b, Py_ssize_t count) noexcept nogil
 cdef void multiply_thin(const Thin* p, int t) noexcept nogil
 cdef void multiply_outer(int dtype, Py_ssize_t m, Py_ssize_t n, double alpha, const char* a, Py_ssize_t a_step,
                          const char* b, Py_ssize_t b_step, double beta, char* c, Py_ssize_t ldc, int t) noexcept nogil

@@ -10,13 +10,13 @@ Products of which a size is 1 are the last part: they read or write a matrix onc
 
 from libc.string cimport memcpy, memset
 
-from cygrad.kernels.array cimport itemsize, real
+from cygrad.kernels.array cimport MAX_NDIM, itemsize, real
 from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.lanes cimport WIDE, dot_of
 from cygrad.kernels.linalg.microproduct cimport (
     CG_VECTOR, CG_WIDE, Lines, Step, multiply, multiply_lines, transpose,
 )
-from cygrad.kernels.threads cimport parallel_for, threads_for
+from cygrad.kernels.threads cimport n_threads, parallel_for, threads_for
 
 cdef extern from "cygrad/platform.h" nogil:
     size_t cg_stack_left()
@@ -43,6 +43,7 @@ cdef enum:
     LONG = 24                       # if sums have so many terms for each: the sum of a vector takes time, too
     LINES = 64                      # columns at a time
     NARROW = 4                      # columns that are computed as rows
+    WORK = 32                       # multiplications that take as long as an element of cost 1
     EDGE = 16                       # rows that are stored at a time if C does not end with a whole vector
     STRIP = 1024                    # results of a product with a vector that are summed at a time, in the L1 cache
     RUN = 512                       # terms of it that are summed before their sum is added to that of those before
@@ -69,6 +70,11 @@ cdef struct Cut:                    # how B is cut into panels
     Py_ssize_t panels               # side by side
     Py_ssize_t width                # elements in a row of a panel
     Py_ssize_t terms
+
+cdef struct Table:                  # where the terms of a panel are
+    bint reads                      # whether panels that end with whole vectors are read where they are
+    Step steps[TERMS]               # in packed panels,
+    Step in_place[TERMS]            # in those that are not
 
 
 cdef inline Py_ssize_t up(Py_ssize_t n, Py_ssize_t by) noexcept nogil: return (n + by - 1) // by
@@ -126,12 +132,9 @@ cdef void multiply_rows(const Factors* p, Py_ssize_t m) noexcept nogil:
         for i in range(0 if p.beta else m): memset(p.c + i * p.ldc * size, 0, p.n * size)
         return
     t = cut(p.dtype, p.n, p.k)
-    if p.n <= NARROW and p.a_row == 1 and m >= t.lanes and p.packed == NULL:
-        multiply_narrow(p, m)
-        return
-    if m >= MANY and p.packed == NULL and max(apart_a(p), max(p.b_term, p.b_column)) * size >= APART:
-        multiply_many(p, &t, m)
-    else: multiply_group(p, &t, m, NULL)
+    if p.n <= NARROW and p.a_row == 1 and m >= t.lanes and p.packed == NULL: multiply_narrow(p, m)
+    elif copies(p, m): multiply_many(p, &t, m)
+    else: multiply_table(p, &t, m, NULL)
 
 
 cdef void multiply_narrow(const Factors* p, Py_ssize_t m) noexcept nogil:
@@ -147,7 +150,7 @@ cdef void multiply_narrow(const Factors* p, Py_ssize_t m) noexcept nogil:
         q.n, q.ldc, q.b = n, n, p.a + first * size
         t = cut(p.dtype, n, p.k)
         if p.beta: turn(p.dtype, n, p.n, p.c + first * p.ldc * size, p.ldc, 1, <char*>rows, 1, n)
-        multiply_group(&q, &t, p.n, NULL)
+        multiply_table(&q, &t, p.n, NULL)
         turn(p.dtype, n, p.n, <char*>rows, 1, n, p.c + first * p.ldc * size, p.ldc, 1)
         first += n
 
@@ -167,10 +170,15 @@ cdef void copy_matrix(Py_ssize_t m, Py_ssize_t n, const real* x, Py_ssize_t x_ro
 cdef inline Py_ssize_t apart_a(const Factors* p) noexcept nogil: return max(p.a_row, p.a_term)
 
 
+cdef inline bint copies(const Factors* p, Py_ssize_t m) noexcept nogil:
+    """Whether operands are copied beside each other: their rows are so far apart that they share few sets of a cache,
+    and there are so many that copies pay."""
+    return m >= MANY and p.packed == NULL and max(apart_a(p), max(p.b_term, p.b_column)) * itemsize(p.dtype) >= APART
+
+
 cdef void multiply_many(const Factors* p, const Cut* t, Py_ssize_t m) noexcept nogil:
-    """So many rows that copies pay, of operands whose rows are so far apart that they share few sets of a cache. If all
-    of B fits into the space, it is packed once, and A is read from end to end. Rows of A that meet several panels are
-    copied beside each other."""
+    """With copies. If all of B fits into the space, it is packed once, and A is read from end to end. Rows of A that meet
+    several panels are copied beside each other."""
     cdef Py_ssize_t size = itemsize(p.dtype), row = (t.terms + GAP) * size, first = 0, tall, n
     cdef Py_ssize_t space = SPACE if cg_stack_left() > STACK else SPACE // 8
     cdef char* block = <char*>(<size_t>(<char*>cg_on_stack(space + GROUP * row + 64) + 63) // 64 * 64)
@@ -184,30 +192,40 @@ cdef void multiply_many(const Factors* p, const Cut* t, Py_ssize_t m) noexcept n
     while first < m:
         n = min(tall, m - first)
         q.a, q.c = p.a + first * p.a_row * size, p.c + first * p.ldc * size
-        multiply_group(&q, t, n, block)
+        multiply_table(&q, t, n, block)
         first += n
 
 
-cdef void multiply_group(const Factors* p, const Cut* cuts, Py_ssize_t m, char* block) noexcept nogil:
+cdef void multiply_table(const Factors* p, const Cut* cuts, Py_ssize_t m, char* block) noexcept nogil:
     """m rows, whose terms of A for each panel are copied to `block` unless it is NULL."""
-    cdef Step steps[TERMS]
-    cdef Step in_place[TERMS]
+    cdef Table table
+    cdef Cut t = cuts[0]
+    cdef Factors q = p[0]
+    fill_table(&q, &t, m, block, &table)
+    multiply_group(&q, &t, &table, m, block)
+
+
+cdef void fill_table(Factors* p, Cut* t, Py_ssize_t m, const char* block, Table* table) noexcept nogil:
+    """(Distances have 32 bits, so there may have to be fewer terms.)"""
+    cdef Py_ssize_t i, size = itemsize(p.dtype), a_term = p.a_term if block == NULL else 1
+    table.reads = (p.packed == NULL and p.b_column == 1 and p.b_term < 1 << 23
+                   and not (m >= MANY and p.b_term * size >= APART))
+    if p.packed == NULL and p.a_term > 1 << 23: t.terms = max(<Py_ssize_t>1, min(t.terms, (1 << 30) // p.a_term))
+    for i in range(t.terms):
+        table.steps[i] = Step(<int>(i * a_term), <int>(i * t.width))
+        table.in_place[i] = Step(<int>(i * a_term), <int>(i * p.b_term) if table.reads else 0)
+
+
+cdef void multiply_group(const Factors* p, const Cut* t, const Table* table, Py_ssize_t m, char* block) noexcept nogil:
     cdef char space[PIECE + 64]
     cdef char* piece = <char*>(<size_t>(space + 63) // 64 * 64)
-    cdef Cut t = cuts[0]
     cdef Py_ssize_t i, j, n, columns, first, size = itemsize(p.dtype)
-    cdef Py_ssize_t a_row = p.a_row if block == NULL else t.terms + GAP, a_term = p.a_term if block == NULL else 1
+    cdef Py_ssize_t a_row = p.a_row if block == NULL else t.terms + GAP
     cdef const char* packed = p.packed
     cdef const char* b = piece
     cdef const char* a
     cdef char* c
     cdef double beta
-    cdef bint reads = packed == NULL and p.b_column == 1 and p.b_term < 1 << 23      # (so 32 bits have steps)
-    if m >= MANY and p.b_term * size >= APART: reads = False
-    if packed == NULL and p.a_term > 1 << 23: t.terms = max(<Py_ssize_t>1, min(t.terms, (1 << 30) // p.a_term))
-    for i in range(t.terms):
-        steps[i] = Step(<int>(i * a_term), <int>(i * t.width))
-        in_place[i] = Step(steps[i].a, <int>(i * p.b_term) if reads else 0)
     for i in range(up(p.k, t.terms)):
         first = i * t.terms
         n, a, beta = min(t.terms, p.k - first), p.a + first * p.a_term * size, p.beta if first == 0 else 1
@@ -217,18 +235,18 @@ cdef void multiply_group(const Factors* p, const Cut* cuts, Py_ssize_t m, char* 
             a = block
         for j in range(t.panels):
             columns, c = min(t.width, p.n - j * t.width), p.c + j * t.width * size
-            if reads and columns % t.lanes == 0:
+            if table.reads and columns % t.lanes == 0:
                 b = p.b + (first * p.b_term + j * t.width) * size
-                multiply(p.dtype, m, columns, n, a, a_row, in_place, b, c, p.ldc, p.alpha, beta)
+                multiply(p.dtype, m, columns, n, a, a_row, table.in_place, b, c, p.ldc, p.alpha, beta)
                 continue
             if packed == NULL:
                 b = piece
-                pack_panel(p, &t, first, n, j, piece)
+                pack_panel(p, t, first, n, j, piece)
             else:
                 b = packed
                 packed += n * t.width * size
-            if columns % t.lanes == 0: multiply(p.dtype, m, columns, n, a, a_row, steps, b, c, p.ldc, p.alpha, beta)
-            else: multiply_edge(p, &t, m, columns, n, a, a_row, steps, b, c, beta)
+            if columns % t.lanes: multiply_edge(p, t, m, columns, n, a, a_row, table.steps, b, c, beta)
+            else: multiply(p.dtype, m, columns, n, a, a_row, table.steps, b, c, p.ldc, p.alpha, beta)
 
 
 cdef void multiply_edge(const Factors* p, const Cut* t, Py_ssize_t m, Py_ssize_t columns, Py_ssize_t k, const char* a,
@@ -274,16 +292,82 @@ cdef void some_columns(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
 
 cdef void multiply_shared(const Factors* p, Py_ssize_t m) noexcept nogil:
     """m rows of C. Threads share the rows, and each part packs all of B again; or the columns, if there are more."""
-    cdef int t = threads_for(m * p.n * p.k // 32)
+    multiply_within(p, m, n_threads)
+
+
+cdef void multiply_within(const Factors* p, Py_ssize_t m, int limit) noexcept nogil:
+    """The same on at most `limit` threads, with the same bits."""
+    cdef int t = min(limit, threads_for(m * p.n * p.k // WORK))
     cdef Py_ssize_t lanes = CG_VECTOR // itemsize(p.dtype), part = min(<Py_ssize_t>ROWS, up(up(m, t), 8) * 8)
     cdef Shared s = Shared(p, m)
     if m == 0 or p.n == 0: return
-    if m <= FEW and p.k >= LONG * m and are_lines(p):
+    if is_thin(p, m):
+        multiply_vector(p, m, min(limit, threads_for(m * p.n * p.k)))
+    elif is_short(p, m):
         parallel_for(some_lines, &s, p.n, up(up(p.n, t), CG_WIDE) * CG_WIDE, t)
     elif t > 1 and p.n > m and p.packed == NULL:
         parallel_for(some_columns, &s, p.n, up(up(p.n, t), COLUMNS * lanes) * COLUMNS * lanes, t)
     else:
         parallel_for(some_rows, <void*>p, m, part, t)
+
+
+cdef inline bint is_thin(const Factors* p, Py_ssize_t m) noexcept nogil:
+    """Whether a size is 1 and none is 0, and B is not packed."""
+    return (m == 1 or p.n == 1 or p.k == 1) and m and p.n and p.k and p.packed == NULL
+
+
+cdef void multiply_batch(const Batch* b, Py_ssize_t count) noexcept nogil:
+    """`count` products. Threads share a product if it is large and there are few."""
+    cdef Py_ssize_t work = b.m * b.p.n * b.p.k // WORK, i
+    cdef int t = threads_for(count * work)
+    if count < 4 * t and threads_for(work) == t: some_products(b, 0, count, n_threads, NULL, NULL)
+    else: parallel_for(some_alone, <void*>b, count, up(count, 4 * t) if t > 1 else count, t)
+
+
+cdef void some_alone(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Products start to stop - 1, on this thread. Small ones share a table."""
+    cdef const Batch* b = <const Batch*>job
+    cdef Factors p = b.p
+    cdef Table table
+    cdef Cut t
+    if p.k == 0 or is_thin(&p, b.m) or is_short(&p, b.m) or copies(&p, b.m):
+        some_products(b, start, stop, 1, NULL, NULL)
+        return
+    t = cut(p.dtype, p.n, p.k)
+    fill_table(&p, &t, b.m, NULL, &table)
+    some_products(b, start, stop, 1, &t, &table)
+
+
+cdef void some_products(const Batch* b, Py_ssize_t start, Py_ssize_t stop, int limit, const Cut* t,
+                        const Table* table) noexcept nogil:
+    """Products start to stop - 1, each on up to `limit` threads, or with a table."""
+    cdef Factors p = b.p
+    cdef Py_ssize_t index[MAX_NDIM]
+    cdef Py_ssize_t at[3]
+    cdef Py_ssize_t i, rest = start, size = itemsize(p.dtype)
+    cdef int d
+    at[0] = at[1] = at[2] = 0
+    for d in range(b.ndim - 1, -1, -1):
+        index[d] = rest % b.shape[d]
+        rest //= b.shape[d]
+        for i in range(3): at[i] += index[d] * b.steps[i][d]
+    for i in range(start, stop):
+        p.a, p.b, p.c = b.p.a + at[0] * size, b.p.b + at[1] * size, b.p.c + at[2] * size
+        if table == NULL: multiply_within(&p, b.m, limit)
+        else: multiply_group(&p, t, table, b.m, NULL)
+        advance(b, index, at)
+
+
+cdef inline void advance(const Batch* b, Py_ssize_t* index, Py_ssize_t* at) noexcept nogil:
+    """The place of the next product."""
+    cdef int d = b.ndim - 1, i
+    while d >= 0:
+        index[d] += 1
+        for i in range(3): at[i] += b.steps[i][d]
+        if index[d] < b.shape[d]: return
+        for i in range(3): at[i] -= b.shape[d] * b.steps[i][d]
+        index[d] = 0
+        d -= 1
 
 
 cdef Factors factors_of(int dtype, bint ta, bint tb, Py_ssize_t n, Py_ssize_t k, double alpha, const char* a,
@@ -293,23 +377,18 @@ cdef Factors factors_of(int dtype, bint ta, bint tb, Py_ssize_t n, Py_ssize_t k,
                    ldc, beta, alpha)
 
 
-cdef void multiply_alone(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
-                         const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
-                         Py_ssize_t ldc) noexcept nogil:
-    """C := alpha op(A) op(B) + beta C on one thread, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta
-    and tb transpose. With beta = 0, C is not read. Sizes may be 0."""
-    cdef Factors p
-    if m > 1 and n > 1 and k != 1 or m == 0 or n == 0 or k == 0:
-        p = factors_of(dtype, ta, tb, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
-        multiply_rows(&p, m)
-    else: multiply_vector(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 1)
+cdef void multiply_alone(const Factors* p, Py_ssize_t m) noexcept nogil:
+    """m rows of C on one thread. Rows have the same bits for any number of them beside the first."""
+    if is_thin(p, m): multiply_vector(p, m, 1)
+    else: multiply_rows(p, m)
 
 
 # ---- few rows, of A and of B's transpose -----------------------------------------------------------------------------
 
-cdef inline bint are_lines(const Factors* p) noexcept nogil:
-    """Whether the terms of each element lie side by side in A and in B, in whole vectors, so dots need no packing."""
-    return (p.a_term == 1 and p.b_term == 1 and p.b_column != 1 and p.k % (CG_VECTOR // itemsize(p.dtype)) == 0
+cdef inline bint is_short(const Factors* p, Py_ssize_t m) noexcept nogil:
+    """Few rows, and sums so long that those of vectors do not count. The terms of each lie side by side in A and in B,
+    in whole vectors, so dots need no packing."""
+    return (m <= FEW and p.k >= LONG * m and p.a_term == 1 and p.b_term == 1 and p.b_column != 1 and p.k % (CG_VECTOR // itemsize(p.dtype)) == 0
             and p.k >= CG_VECTOR and p.packed == NULL and p.alpha == 1 and (p.beta == 0 or p.beta == 1)
             and p.b_column < 1 << 23)
 
@@ -405,21 +484,19 @@ cdef void sums(const real* m, const Thin* p, Py_ssize_t start, Py_ssize_t stop) 
         first += n
 
 
-cdef void multiply_vector(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
-                          const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
-                          Py_ssize_t ldc, int t) noexcept nogil:
+cdef void multiply_vector(const Factors* p, Py_ssize_t m, int t) noexcept nogil:
     """A product of which a size is 1, on t threads. (BLAS copies operands on some CPUs, to memory from malloc that
     nothing counts, and takes up to ten times as long.)"""
-    cdef Thin p
-    if k == 1 and n == 1 and ldc == 1:              # a column is a row of the transposed product
-        multiply_outer(dtype, 1, m, alpha, b, 1, a, 1 if ta else lda, beta, c, m, t)
+    cdef Thin q
+    if p.k == 1 and p.n == 1 and p.ldc == 1:        # a column is a row of the transposed product
+        multiply_outer(p.dtype, 1, m, p.alpha, p.b, 1, p.a, p.a_row, p.beta, p.c, m, t)
         return
-    if k == 1:
-        multiply_outer(dtype, m, n, alpha, a, 1 if ta else lda, b, ldb if tb else 1, beta, c, ldc, t)
+    if p.k == 1:
+        multiply_outer(p.dtype, m, p.n, p.alpha, p.a, p.a_row, p.b, p.b_column, p.beta, p.c, p.ldc, t)
         return
-    if n == 1: p = Thin(dtype, m, k, a, 1 if ta else lda, lda if ta else 1, b, 1 if tb else ldb, c, ldc, alpha, beta)
-    else: p = Thin(dtype, n, k, b, ldb if tb else 1, 1 if tb else ldb, a, lda if ta else 1, c, 1, alpha, beta)
-    multiply_thin(&p, t)
+    if p.n == 1: q = Thin(p.dtype, m, p.k, p.a, p.a_row, p.a_term, p.b, p.b_term, p.c, p.ldc, p.alpha, p.beta)
+    else: q = Thin(p.dtype, p.n, p.k, p.b, p.b_column, p.b_term, p.a, p.a_term, p.c, 1, p.alpha, p.beta)
+    multiply_thin(&q, t)
 
 
 # ---- a size of 1: two vectors ----------------------------------------------------------------------------------------

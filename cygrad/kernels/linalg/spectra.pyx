@@ -12,13 +12,14 @@ from cygrad.kernels.linalg.lapack cimport (
     INT, aligned, at_once, decompose_svd, decompose_symmetric, svd_bytes, symmetric_bytes, transpose,
 )
 from cygrad.kernels.linalg.matrices cimport Task, fail, identity, result, scratch
-from cygrad.kernels.linalg.panels cimport multiply_alone
+from cygrad.kernels.linalg.panels cimport factors_of, multiply_alone
 
 
 cdef void product(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t lda,
                   const char* b, Py_ssize_t ldb, char* c) noexcept nogil:
     """c = op(a) op(b), row-major, on this thread: op(a) is (m, k), op(b) is (k, n), c is (m, n) and dense."""
-    multiply_alone(dtype, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, n)
+    p = factors_of(dtype, ta, tb, n, k, 1, a, lda, b, ldb, 0, c, n)
+    multiply_alone(&p, m)
 
 
 # ---- singular values -------------------------------------------------------------------------------------------------

@@ -24,7 +24,9 @@ from cygrad.core.execute.run cimport apply2, apply_list
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.bits cimport mask
+from cygrad.kernels.linalg cimport blas
 from cygrad.kernels.linalg.blas cimport check_sizes, scaled_gemm
+from cygrad.kernels.linalg.panels cimport Batch, factors_of, multiply_batch
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reductions.reduce cimport sum_to
 
@@ -178,6 +180,7 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
     cdef int d, i, j, nd = 0, size = itemsize(z.dtype)
     cdef bint summed = False
     cdef Matrix a, b
+    cdef Batch batch
     l[0], l[1], l[2] = lx, ly, lz
     m, n = lz.shape[lz.ndim - 2], lz.shape[lz.ndim - 1]
     k = lx.shape[lx.ndim - 2] if tx else lx.shape[lx.ndim - 1]
@@ -201,6 +204,15 @@ cdef int products(const Array* x, bint tx, const Array* y, bint ty, const Array*
     if (summed or total == 0) and beta == 0:
         memset(z.data, 0, lz.size * size)
         beta = 1
+    if total > 1 and blas.own and not summed and fits(lx) and fits(ly):
+        a, b = matrix(x, 0, NULL), matrix(y, 0, NULL)
+        check_sizes(m, n, max(k, a.ld, b.ld))
+        batch.p = factors_of(z.dtype, a.transposed != tx, b.transposed != ty, n, k, alpha, a.data, a.ld, b.data, b.ld,
+                             beta, z.data, n)
+        batch.m, batch.ndim, batch.shape = m, nd, shape
+        for i in range(3): batch.steps[i] = steps[i]
+        multiply_batch(&batch, total)
+        return 0
     at[0] = at[1] = at[2] = 0
     for _ in range(total):
         a = matrix(x, at[0], workspace)

@@ -97,6 +97,26 @@ def test_the_same_bits_on_two_threads(two_threads):
             cg.set_num_threads(2)
 
 
+@pytest.mark.parametrize("m, n, k", [(16, 16, 16), (9, 21, 33), (70, 40, 300), (5, 40, 128), (1, 30, 20), (30, 1, 20),
+                                     (4, 6, 1), (150, 160, 170)])
+def test_batches(m, n, k, two_threads):
+    """Threads share the products of a batch, or each product; some operands are broadcast or transposed."""
+    rng = np.random.default_rng(9)
+    for left, right in [((40,), (40,)), ((7, 1), (9,)), ((3, 1, 5), (2, 1)), ((), (33,)), ((3,), (3,)), ((0,), (0,))]:
+        for ta, tb in itertools.product([False, True], repeat=2):
+            a = rng.integers(-4, 5, (*left, k, m) if ta else (*left, m, k)).astype("float32")
+            b = rng.integers(-4, 5, (*right, n, k) if tb else (*right, k, n)).astype("float32")
+            x, y = cg.tensor(a), cg.tensor(b)
+            if ta: a, x = np.swapaxes(a, -1, -2), x.swapaxes(-1, -2)
+            if tb: b, y = np.swapaxes(b, -1, -2), y.swapaxes(-1, -2)
+            np.testing.assert_array_equal((x @ y).numpy(), a @ b)
+            x, y = x / 3.0, y / 7.0
+            found = (x @ y).numpy().copy()
+            cg.set_num_threads(1)
+            np.testing.assert_array_equal((x @ y).numpy(), found)
+            cg.set_num_threads(2)
+
+
 def test_columns_that_are_far_apart(two_threads, tmp_path):
     """The steps of a block are 32-bit numbers, so fewer terms are summed at a time, with and without copies."""
     rng, far = np.random.default_rng(8), np.lib.stride_tricks.as_strided
