@@ -42,11 +42,13 @@ cdef enum:
     FEW = 48                        # rows,
     LONG = 24                       # if sums have so many terms for each: the sum of a vector takes time, too
     LINES = 64                      # columns at a time
-    NARROW = 4                      # columns that are computed as rows
+    TURNED = 4                      # columns that are computed as rows
+    NARROW = 32 * 1024              # bytes of the stack for the columns of B as rows
     WORK = 32                       # multiplications that take as long as an element of cost 1
     EDGE = 16                       # rows that are stored at a time if C does not end with a whole vector
     STRIP = 1024                    # results of a product with a vector that are summed at a time, in the L1 cache
-    RUN = 512                       # terms of it that are summed before their sum is added to that of those before
+    RUN = 512                       # terms of it that are summed before their sum is added to that of those before,
+    LONG_RUN = 2048                 # or so many if they lie side by side
     LINE = 16                       # threads share its results by so many: a cache line
 
 cdef struct Outer:
@@ -132,15 +134,15 @@ cdef void multiply_rows(const Factors* p, Py_ssize_t m) noexcept nogil:
         for i in range(0 if p.beta else m): memset(p.c + i * p.ldc * size, 0, p.n * size)
         return
     t = cut(p.dtype, p.n, p.k)
-    if p.n <= NARROW and p.a_row == 1 and m >= t.lanes and p.packed == NULL: multiply_narrow(p, m)
+    if p.n <= TURNED and p.a_row == 1 and m >= t.lanes and p.packed == NULL: multiply_turned(p, m)
     elif copies(p, m): multiply_many(p, &t, m)
     else: multiply_table(p, &t, m, NULL)
 
 
-cdef void multiply_narrow(const Factors* p, Py_ssize_t m) noexcept nogil:
+cdef void multiply_turned(const Factors* p, Py_ssize_t m) noexcept nogil:
     """A few columns, which would fill a small part of each vector, of an A whose columns are contiguous: C' = B' A',
     which adds the same products in the same order."""
-    cdef double rows[NARROW * GROUP]
+    cdef double rows[TURNED * GROUP]
     cdef Py_ssize_t first = 0, n, size = itemsize(p.dtype)
     cdef Factors q = p[0]
     cdef Cut t
@@ -177,8 +179,8 @@ cdef inline bint copies(const Factors* p, Py_ssize_t m) noexcept nogil:
 
 
 cdef void multiply_many(const Factors* p, const Cut* t, Py_ssize_t m) noexcept nogil:
-    """With copies. If all of B fits into the space, it is packed once, and A is read from end to end. Rows of A that meet
-    several panels are copied beside each other."""
+    """With copies. If all of B fits into the space, it is packed once, and A is read from end to end. Rows of A that
+    meet several panels are copied beside each other."""
     cdef Py_ssize_t size = itemsize(p.dtype), row = (t.terms + GAP) * size, first = 0, tall, n
     cdef Py_ssize_t space = SPACE if cg_stack_left() > STACK else SPACE // 8
     cdef char* block = <char*>(<size_t>(<char*>cg_on_stack(space + GROUP * row + 64) + 63) // 64 * 64)
@@ -305,6 +307,8 @@ cdef void multiply_within(const Factors* p, Py_ssize_t m, int limit) noexcept no
         multiply_vector(p, m, min(limit, threads_for(m * p.n * p.k)))
     elif is_short(p, m):
         parallel_for(some_lines, &s, p.n, up(up(p.n, t), CG_WIDE) * CG_WIDE, t)
+    elif is_narrow(p):
+        multiply_narrow(p, m, t)
     elif t > 1 and p.n > m and p.packed == NULL:
         parallel_for(some_columns, &s, p.n, up(up(p.n, t), COLUMNS * lanes) * COLUMNS * lanes, t)
     else:
@@ -318,7 +322,7 @@ cdef inline bint is_thin(const Factors* p, Py_ssize_t m) noexcept nogil:
 
 cdef void multiply_batch(const Batch* b, Py_ssize_t count) noexcept nogil:
     """`count` products. Threads share a product if it is large and there are few."""
-    cdef Py_ssize_t work = b.m * b.p.n * b.p.k // WORK, i
+    cdef Py_ssize_t work = b.m * b.p.n * b.p.k // WORK
     cdef int t = threads_for(count * work)
     if count < 4 * t and threads_for(work) == t: some_products(b, 0, count, n_threads, NULL, NULL)
     else: parallel_for(some_alone, <void*>b, count, up(count, 4 * t) if t > 1 else count, t)
@@ -330,7 +334,7 @@ cdef void some_alone(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogi
     cdef Factors p = b.p
     cdef Table table
     cdef Cut t
-    if p.k == 0 or is_thin(&p, b.m) or is_short(&p, b.m) or copies(&p, b.m):
+    if p.k == 0 or is_thin(&p, b.m) or is_short(&p, b.m) or is_narrow(&p) or copies(&p, b.m):
         some_products(b, start, stop, 1, NULL, NULL)
         return
     t = cut(p.dtype, p.n, p.k)
@@ -351,7 +355,7 @@ cdef void some_products(const Batch* b, Py_ssize_t start, Py_ssize_t stop, int l
         index[d] = rest % b.shape[d]
         rest //= b.shape[d]
         for i in range(3): at[i] += index[d] * b.steps[i][d]
-    for i in range(start, stop):
+    for _ in range(start, stop):
         p.a, p.b, p.c = b.p.a + at[0] * size, b.p.b + at[1] * size, b.p.c + at[2] * size
         if table == NULL: multiply_within(&p, b.m, limit)
         else: multiply_group(&p, t, table, b.m, NULL)
@@ -383,14 +387,48 @@ cdef void multiply_alone(const Factors* p, Py_ssize_t m) noexcept nogil:
     else: multiply_rows(p, m)
 
 
-# ---- few rows, of A and of B's transpose -----------------------------------------------------------------------------
+# ---- few rows, or few columns ----------------------------------------------------------------------------------------
+
+cdef inline bint are_lines(const Factors* p) noexcept nogil:
+    """Whether the terms of each element lie side by side in A, in whole vectors, and the rest is as dots want it."""
+    return (p.a_term == 1 and p.k % (CG_VECTOR // itemsize(p.dtype)) == 0 and p.k and p.packed == NULL and p.alpha == 1
+            and (p.beta == 0 or p.beta == 1))
+
 
 cdef inline bint is_short(const Factors* p, Py_ssize_t m) noexcept nogil:
-    """Few rows, and sums so long that those of vectors do not count. The terms of each lie side by side in A and in B,
-    in whole vectors, so dots need no packing."""
-    return (m <= FEW and p.k >= LONG * m and p.a_term == 1 and p.b_term == 1 and p.b_column != 1 and p.k % (CG_VECTOR // itemsize(p.dtype)) == 0
-            and p.k >= CG_VECTOR and p.packed == NULL and p.alpha == 1 and (p.beta == 0 or p.beta == 1)
-            and p.b_column < 1 << 23)
+    """Few rows, and sums so long that those of vectors do not count. The terms lie side by side in B, too, so dots need
+    no packing."""
+    return m <= FEW and p.k >= LONG * m and are_lines(p) and p.b_term == 1 and 1 < p.b_column < 1 << 23
+
+
+cdef inline bint is_narrow(const Factors* p) noexcept nogil:
+    """Columns that fill a vector so badly that dots are faster. A dot of k terms takes as long as k / lanes + 4
+    multiplications of vectors, of which twice as many are assumed."""
+    cdef Py_ssize_t lanes = CG_VECTOR // itemsize(p.dtype), n = up(p.n, CG_WIDE) * CG_WIDE
+    return (p.k * (lanes - n) >= 8 * n * lanes and are_lines(p)
+            and (1 < p.b_column < 1 << 23 or p.b_column == 1 and p.n * p.k * itemsize(p.dtype) <= NARROW))
+
+
+cdef void multiply_narrow(const Factors* p, Py_ssize_t m, int t) noexcept nogil:
+    """Dots of the rows of A and of the columns of B, which are copied if their terms do not lie side by side."""
+    cdef char space[NARROW + 64]
+    cdef Factors q = p[0]
+    if p.b_column == 1:
+        q.b, q.b_column = <char*>(<size_t>(space + 63) // 64 * 64), p.k
+        transpose(p.dtype, p.n, p.k, p.b, p.b_term, <char*>q.b, p.k)
+    parallel_for(some_narrow, &q, m, up(m, t), t)
+
+
+cdef void some_narrow(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Rows start to stop - 1."""
+    cdef const Factors* p = <const Factors*>job
+    cdef int places[LINES]
+    cdef int zero = 0
+    cdef Lines lines = Lines(1, p.k, 0, &zero)
+    cdef Py_ssize_t j, size = itemsize(p.dtype)
+    for j in range(p.n): places[j] = <int>(j * p.b_column)
+    multiply_lines(p.dtype, stop - start, p.n, &lines, p.a + start * p.a_row * size, p.a_row, p.b, places,
+                   p.c + start * p.ldc * size, p.ldc, p.beta != 0)
 
 
 cdef void some_lines(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -439,18 +477,36 @@ cdef void dots(const real* m, const Thin* p, Py_ssize_t start, Py_ssize_t stop) 
         memset(sum, 0, n * sizeof(double))
         t = 0
         while t < p.k:
-            terms, x = p.k if p.x_step == 1 else min(<Py_ssize_t>RUN, p.k - t), <const real*>p.x
+            terms, x = min(<Py_ssize_t>(LONG_RUN if p.x_step == 1 else RUN), p.k - t), <const real*>p.x + t * p.x_step
             if p.x_step != 1:
-                for j in range(terms): piece[j] = x[(t + j) * p.x_step]
+                for j in range(terms): piece[j] = x[j * p.x_step]
                 x = piece
-            if real is float and terms < WIDE:
-                cg_short_dots(m + first * p.across + t, p.across, n, x, terms, sum)
-            else:
-                for i in range(n): sum[i] += dot_of[real](m + (first + i) * p.across + t, x, terms)
+            if real is float and terms < WIDE: cg_short_dots(m + first * p.across + t, p.across, n, x, terms, sum)
+            else: add_dots(p, m + first * p.across + t, x, n, terms, sum)
             t += terms
         for i in range(n):
             y[(first + i) * p.y_step] = updated[real](y[(first + i) * p.y_step], sum[i], p.alpha, p.beta)
         first += n
+
+
+cdef void add_dots(const Thin* p, const real* m, const real* x, Py_ssize_t n, Py_ssize_t terms,
+                   double* sum) noexcept nogil:
+    """Add the dots of n rows of M and x, four at a time: this reads x less often, and more rows at once."""
+    cdef real part[LINES]
+    cdef int places[LINES]
+    cdef int zero = 0
+    cdef Py_ssize_t lanes = CG_VECTOR // sizeof(real), whole = terms // lanes * lanes, first = 0, i, count
+    cdef Lines lines = Lines(1, whole, 0, &zero)
+    if p.across >= 1 << 23: whole = 0
+    for i in range(min(n, <Py_ssize_t>LINES)): places[i] = <int>(i * p.across) if whole else 0
+    while first < n and whole:
+        count = min(<Py_ssize_t>LINES, n - first)
+        multiply_lines(p.dtype, 1, count, &lines, <const char*>x, 0, <const char*>(m + first * p.across), places,
+                       <char*>part, 0, False)
+        for i in range(count): sum[first + i] += part[i]
+        first += count
+    if whole == terms: return
+    for i in range(n): sum[i] += dot_of[real](m + i * p.across + whole, x + whole, terms - whole)
 
 
 cdef void sums(const real* m, const Thin* p, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:

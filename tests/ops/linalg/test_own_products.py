@@ -86,7 +86,8 @@ def test_errors_are_those_of_rounding():
 def test_the_same_bits_on_two_threads(two_threads):
     rng = np.random.default_rng(4)
     for m, n, k in [(1, 4000, 600), (4000, 1, 600), (900, 900, 1), (6, 3000, 512), (20, 3001, 300), (3000, 21, 300),
-                    (300, 500, 260), (1024, 512, 16), (200, 400, 1200), (100, 300, 70)]:
+                    (300, 500, 260), (1024, 512, 16), (200, 400, 1200), (100, 300, 70), (3000, 4, 512),
+                    (900, 3, 1024)]:
         for ta, tb in itertools.product([False, True], repeat=2):
             x = cg.tensor(rng.normal(size=(k, m) if ta else (m, k)).astype("float32"))
             y = cg.tensor(rng.normal(size=(n, k) if tb else (k, n)).astype("float32"))
@@ -166,6 +167,19 @@ def test_a_gradient_is_added_to_grad():
             with cg.record(): y = cg.linear(cg.tensor(x), w)
             y.backward(cg.tensor(g))
         np.testing.assert_array_equal(w.grad.numpy(), 3 * (g.T @ x))
+
+
+def test_few_columns_are_added_to_grad():
+    """They are dots of the rows of both operands, or of a copy of the second."""
+    rng = np.random.default_rng(10)
+    for rows, inner, columns in [(200, 4, 64), (70, 3, 256), (100, 8, 512)]:
+        for y in (rng.integers(-4, 5, (inner, columns)), rng.integers(-4, 5, (columns, inner)).T):
+            x = cg.tensor(rng.integers(-4, 5, (rows, inner)).astype("float32")).attach_grad("add")
+            g = rng.integers(-4, 5, (rows, columns)).astype("float32")
+            for _ in range(3):
+                with cg.record(): z = x @ cg.asarray(y.astype("float32", order="K"))
+                z.backward(cg.tensor(g))
+            np.testing.assert_array_equal(x.grad.numpy(), 3 * (g @ y.T.astype("float32")))
 
 
 def run(code, **environment):
