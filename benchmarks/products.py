@@ -20,6 +20,8 @@ PEERS = ("cygrad", "NumPy", "PyTorch")
 SIZES = {"rounds": 7, "seconds": 0.008}
 WAYS = ("forward", "dX", "dW")
 GEOMETRIC, LEAST, FEW, SMALL = 1.15, 0.9, 1.1, 2.0      # the goals: all; each; 1 to 64 rows; squares up to 64
+REST = 0.12         # seconds between two libraries on several threads: idle threads of OpenBLAS spin for 0.1 and those
+                    # of OpenMP for 0.01, on a CPU that the next library needs
 BUSY = 0.1          # CPUs that other programs may use before the page says so
 
 # By family, (batch, m, n, k) of the forward product: a batch of (m, k) times (k, n).
@@ -84,7 +86,8 @@ def child(spec):
             runs = {peer: product(peer, a, b) for peer in peers}
             work.agree(title(shape), {peer: [np.asarray(run())] for peer, run in runs.items()}, 1e-3)
             found.setdefault(title(shape), {})[way], _ = interleave(
-                {peer: repeat(run) for peer, run in runs.items()}, spec["rounds"], spec["seconds"], spec["threads"])
+                {peer: repeat(run) for peer, run in runs.items()}, spec["rounds"], spec["seconds"], spec["threads"],
+                REST if spec["threads"] > 1 else 0)
     return {"rate": rate, "times": found}
 
 

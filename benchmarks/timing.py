@@ -24,16 +24,19 @@ def calibrate(run, seconds):
         n *= 2
 
 
-def interleave(runs, rounds, seconds, threads=1):
+def interleave(runs, rounds, seconds, threads=1, rest=0):
     """Time `runs` in turn, `rounds` times. `runs` is a dict from names to functions f(n) that do their work n times.
     Each round starts with another function. A sample takes about `seconds`, after half as much untimed work. Returns a
     dict from names to samples in seconds per piece of work (samples with the same index are from the same round), and
-    the share of undisturbed rounds.
+    the share of undisturbed rounds. Before it all the process sleeps for `rest` seconds, so that threads which the
+    function before it has left spinning do not take a CPU from it.
 
     With one thread, a round in which another program used our CPU is repeated, up to three times `rounds` in all. Then
     the least disturbed rounds count."""
-    counts = {name: calibrate(run, seconds) for name, run in runs.items()}
-    taken, names = [], list(runs)
+    counts, taken, names = {}, [], list(runs)
+    for name, run in runs.items():
+        sleep(rest)
+        counts[name] = calibrate(run, seconds)
     gc.collect()
     gc.freeze()  # what exists since the imports is not garbage
     try:
@@ -42,6 +45,7 @@ def interleave(runs, rounds, seconds, threads=1):
             samples, had = {}, 1.0
             for name in names[k:] + names[:k]:
                 n, run = counts[name], runs[name]
+                sleep(rest)
                 run((n + 1) // 2)  # untimed: the caches are cold after another run, which costs PyTorch up to 1.6x
                 used, start = process_time(), perf_counter()
                 run(n)
