@@ -252,7 +252,8 @@ def test_only_the_executor_knows_of_traces():
     readers = {p.stem for p in SOURCES if p.suffix == ".pyx" and pattern.search(p.read_text())}
     assert readers <= {"trace", "buffer", "executor", "run", "inplace", "engine"}
     sources = "".join(p.read_text() for p in SOURCES if p.suffix == ".pyx")
-    assert set(re.findall(r"^cdef class (\w+)\(Step\)", sources, re.MULTILINE)) == {"ForwardStep", "StageStep"}
+    assert set(re.findall(r"^cdef class (\w+)\(Step\)", sources, re.MULTILINE)) == {
+        "ForwardStep", "StageStep", "ControlStep"}
 
 
 def test_the_reader_of_imports_finds_every_form():

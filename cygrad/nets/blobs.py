@@ -49,8 +49,14 @@ class Blobs(StateHolder):
     @property
     def inputs(self) -> tuple[Blob, ...]:
         """The blobs that are read before any operator writes them, in the order of their first use, without the
-        constants."""
+        constants. A name or a list of names can be assigned: these come first, in this order, also those that no
+        operator reads. Raises ValueError for a name that is there twice, and for a constant, a tensor outside, and a
+        blob that an operator writes first."""
         return self._state.use().inputs
+
+    @inputs.setter
+    def inputs(self, names: Names) -> None:
+        self._state.set_arguments(check_names(names, "Net.inputs", "the inputs"))
 
     @property
     def absent(self) -> tuple[Blob, ...]:

@@ -5,7 +5,9 @@ from functools import cache
 from typing import NamedTuple
 
 from cygrad.core.errors import cut, described
-from cygrad.nets.definition import DENSE, NEGATE, PYTHON, STOP, ZERO, Operator, shown_name
+from cygrad.nets.definition import (
+    DENSE, IF, NEGATE, NETS_OF, PYTHON, STOP, WHILE, ZERO, NetArgument, Operator, shown_name,
+)
 from cygrad.nets.gradients import (
     ADD_ROWS, DEDUPLICATE, MOVE, ONES, RANDOM, SOLVER, ZERO_GRAD, ZEROS, ZEROS_LIKE,
 )
@@ -33,7 +35,10 @@ TAKEN = {                                           # by the types that are no r
     MOVE: Taken(("running_mean", "running_var", "statistics"), ("factor",)),
     RANDOM: Taken((), ("law", "shape", "numbers", "dtype")),
     SOLVER: Taken(("*parameters",), ("solver", "method", "arguments")),
+    IF: Taken(("condition", "*inputs"), NETS_OF[IF]),
+    WHILE: Taken(("*inputs",), NETS_OF[WHILE], ("turns",)),
 }
+MOST_TURNS = (1 << 31) - 1
 OWN = {"inplace", "recorded", "generator"}          # arguments that a net has, and no row
 
 
@@ -48,7 +53,7 @@ def check_operator(operator: Operator, who: str) -> None:
     """Raise ValueError for another number of inputs than the type of an operator takes, and TypeError for other
     arguments. A gradient operator, and one of an unknown type, can have any."""
     kind = operator.type
-    if operator.is_gradient or operator.of is not None or kind == PYTHON: return
+    if kind not in NETS_OF and operator.is_gradient or operator.of is not None or kind == PYTHON: return
     taken = taken_by(kind)
     if taken is None: return
     check_inputs(operator, taken, who)
@@ -61,6 +66,34 @@ def check_operator(operator: Operator, who: str) -> None:
     for name in taken.needed:
         if name not in operator.arguments and not (name == "seed" and "generator" in operator.arguments):
             raise TypeError(f"{who}: {kind}: the argument {name!r} is missing; pass it by keyword")
+    if kind in NETS_OF: check_nets(operator, who)
+
+
+def check_nets(operator: Operator, who: str) -> None:
+    """Raise TypeError or ValueError if the nets of an If or a While do not have its inputs and outputs."""
+    kind, turns = operator.type, operator.arguments.get("turns")
+    if turns is not None and (isinstance(turns, bool) or not isinstance(turns, int) or not 1 <= turns <= MOST_TURNS):
+        raise ValueError(f"{who}: {kind}: turns must be None or an int from 1 to {MOST_TURNS:,}, got "
+                         f"{described(turns)}")
+    n, m = len(operator.inputs) - (kind == IF), len(operator.outputs)
+    if kind == WHILE and m > n:
+        raise ValueError(f"{who}: While has {m} outputs, but only {n} input{'s' * (n != 1)}; each output is the last "
+                         f"value of an input, the first output that of the first input")
+    for name in NETS_OF[kind]:
+        net = operator.arguments[name]
+        if not isinstance(net, NetArgument):
+            raise TypeError(f"{who}: {kind}: {name} must be a Net, got {described(net)}; add the operator with "
+                            f"add_operator({kind!r}, inputs, outputs, {name}=net)")
+        if len(net.inputs) != n:
+            raise ValueError(f"{who}: {kind} gives {n} input{'s' * (n != 1)} to {name}, the net {cut(net.name)}, which "
+                             f"takes {len(net.inputs)}: {cut(', '.join(net.inputs)) or 'none'}; inputs are matched by "
+                             f"their positions; assign net.inputs, which can have names that no operator reads")
+        wanted = 1 if name == "condition" else m
+        if len(net.outputs) != wanted:
+            of = "a condition has one output" if name == "condition" else f"{kind} has {m}"
+            raise ValueError(f"{who}: {kind}: {name}, the net {cut(net.name)}, has {len(net.outputs)} "
+                             f"output{'s' * (len(net.outputs) != 1)}, {cut(', '.join(net.outputs)) or 'none'}, but "
+                             f"{of}; assign net.outputs")
 
 
 def check_inputs(operator: Operator, taken: Taken, who: str) -> None:

@@ -19,6 +19,8 @@ UNPRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 PLAIN = re.compile(r"[^\s,()='\"#]+")   # a name that is printed without quotes
 PYTHON = "python"           # the type of operators that call Python functions
 STOP, ZERO, NEGATE, DENSE = "stop_gradient", "zero_gradient", "negate_gradient", "ensure_dense"
+IF, WHILE = "If", "While"   # the types of operators that have nets as arguments (subnets.py)
+NETS_OF = {IF: ("then", "otherwise"), WHILE: ("condition", "body")}     # the names of these arguments
 ALIASES = {"StopGradient": STOP, "ZeroGradient": ZERO, "NegateGradient": NEGATE, "EnsureDense": DENSE}
 FIELDS = "type", "inputs", "outputs", "arguments", "name", "is_gradient", "function", "of"   # an Operator has them
 
@@ -83,10 +85,25 @@ def check_integer(value: int, who: str) -> int:
     return value
 
 
+class NetArgument:
+    """The base of a net as the value of an argument (subnets.py). It has as many inputs as the operator."""
+
+    __slots__ = ()
+
+    name: str
+    inputs: tuple[Blob, ...]
+    outputs: tuple[Blob, ...]
+
+    def gradients(self, outputs: tuple[bool, ...], inputs: tuple[bool, ...], who: str) -> Any:
+        """A net that computes the gradients of some inputs from those of some outputs."""
+        raise NotImplementedError
+
+
 def check_value(value: Any, who: str, depth: int = 0) -> Any:
     """The value of an argument, with lists as tuples, dtypes as their names and NumPy numbers as Python's. `who` begins
     the messages."""
     if value is None or value is Ellipsis or isinstance(value, bool): return value
+    if isinstance(value, NetArgument) and depth == 0: return value
     if isinstance(value, np.dtype): return value.name
     if isinstance(value, np.bool_ | np.integer | np.floating): value = value.item()
     if isinstance(value, bool | float): return float(value) if isinstance(value, float) else value
@@ -134,7 +151,8 @@ class Operator:
                  ZeroGradient, NegateGradient and EnsureDense are other names of stop_gradient and so on
     inputs       the names of the blobs that it reads; None for an optional one that is absent
     outputs      the names of the blobs that it writes
-    arguments    the other arguments by keyword: None, bool, int, float, str, slice, Ellipsis and tuples of these
+    arguments    the other arguments by keyword: None, bool, int, float, str, slice, Ellipsis and tuples of these; of an
+                 If or a While also nets
     name         a label, or ""
     is_gradient  whether a backward pass made it
     function     of type "python" the functions (f, grad_f), of all others None
@@ -161,6 +179,10 @@ class Operator:
                  function: Functions | None = None, of: "Operator | None" = None):
         kind = check_type(type, "Operator")
         who = f"Operator {cut(kind)}"
+        for key in NETS_OF.get(kind, ()):
+            if isinstance(arguments, Mapping) and hasattr(arguments.get(key), "add_operator"):
+                raise TypeError(f"{who}: {key} must be the net of an operator, got a Net, which can change; add the "
+                                f"operator with net.add_operator({kind!r}, inputs, outputs, {key}=net)")
         if isinstance(inputs, str): inputs = inputs,
         if not isinstance(inputs, list | tuple):
             raise TypeError(f"{who}: the inputs must be a name or a list of names, got {described(inputs)}")
@@ -234,7 +256,7 @@ def gradient_operator(kind: str, inputs: Iterable[Any], outputs: tuple[Any, ...]
 
 def key_of(o: Operator) -> tuple[Any, ...]:
     """What makes operators equal. As text, NaN equals NaN, and 1, 1.0 and True differ."""
-    arguments = {key: repr(value) for key, value in o.arguments.items()}
+    arguments = {key: value if isinstance(value, NetArgument) else repr(value) for key, value in o.arguments.items()}
     return o.type, o.inputs, o.outputs, arguments, o.name, o.is_gradient, o.function
 
 

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,12 +13,14 @@ from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.handles import Input
 from cygrad.core.paths import file_path
+from cygrad.nets.checks import check_operator
 from cygrad.nets.definition import (
-    MAX_DEPTH, PYTHON, Blob, Operator, check_integer, check_name, function_name, shown_name,
+    MAX_DEPTH, NETS_OF, PYTHON, Blob, NetArgument, Operator, check_integer, check_name, function_name, shown_name,
 )
 from cygrad.nets.gradients import backward_pass, early_parts
 from cygrad.nets.passes import Pass, find, gradient_names
 from cygrad.nets.state import state_of
+from cygrad.nets.subnets import Subnet, is_python, nets_within, refuse
 from cygrad.io import safetensors, saving
 from cygrad.io.entries import NAMES as DTYPE_NAMES
 from cygrad.io.files import AGAIN
@@ -29,6 +32,8 @@ FORMAT, VERSION = "cygrad.graph", "1"
 LONGEST = 16_000_000        # characters of the JSON text
 MOST = 1_000_000            # commas and brackets in it, which bound the objects that Python makes of it
 NET = ("name", "training", "inputs", "outputs", "constants", "shapes", "operators", "passes")
+NETS = "nets"               # the field of the nets that are arguments, each after those inside it,
+TAKES = "takes"             # and the field of the inputs in their order, where that is not the order of use
 PASS = ("first", "skip", "ys", "frozen", "own")     # own: whether they are the gradients of the net
 INFINITE, SLICE, ELLIPSIS = '{"float": "inf"}', '{"slice": [start, stop, step]}', '{"ellipsis": true}'
 OPERATOR = ("type", "inputs", "outputs", "arguments", "name", "is_gradient", "of")
@@ -36,9 +41,10 @@ OPERATOR = ("type", "inputs", "outputs", "arguments", "name", "is_gradient", "of
 
 # ---- arguments as JSON -----------------------------------------------------------------------------------------------
 
-def encode(value: Any) -> Any:
+def encode(value: Any, nets: Sequence[Any] = ()) -> Any:
     """The value of an argument as JSON has it. A tuple is a list, a float that is not finite {"float": "inf"}, a slice
-    {"slice": [start, stop, step]}, and Ellipsis {"ellipsis": true}."""
+    {"slice": [start, stop, step]}, and Ellipsis {"ellipsis": true}; one of `nets` is {"net": its position}."""
+    if isinstance(value, NetArgument): return {"net": next(k for k, net in enumerate(nets) if net is value)}
     if isinstance(value, float) and not math.isfinite(value): return {"float": repr(value)}
     if isinstance(value, slice): return {"slice": [value.start, value.stop, value.step]}
     if value is Ellipsis: return {"ellipsis": True}
@@ -78,26 +84,44 @@ def check_suffix(path: Any, who: str) -> str:
 def save(net: "Net", path: Any) -> None:
     """As Net.save."""
     name = check_suffix(path, "Net.save")
+    nets = nets_within(net.operators)
     for k, operator in enumerate(net.operators):
-        if operator.function is not None:
-            raise ValueError(f"Net.save: operator {k} ({PYTHON}) calls {function_name(operator.function[0])}, and a "
-                             f"file holds no functions; save a net without it")
-    text = json.dumps(described_net(net), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        if is_python(operator):
+            called = "a Python function" if operator.function is None else function_name(operator.function[0])
+            raise ValueError(f"Net.save: operator {k} ({operator.type}) calls {called}, and a file holds no functions; "
+                             f"save a net without it")
+    text = json.dumps(described_nets(net, nets), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if len(text) > LONGEST or structure(text) > MOST:
         raise ValueError(f"Net.save: the definitions of a net take at most {LONGEST:,} characters and {MOST:,} values, "
                          f"got {len(text):,} and about {structure(text):,}; save several nets")
     tensors = {key: value for key, value in net.constants.items() if isinstance(value, Tensor)}
+    for k, inner in enumerate(nets):
+        tensors |= {prefix(k) + key: value for key, value in inner.net.constants.items() if isinstance(value, Tensor)}
     saving.write(name, tensors, {"format": FORMAT, "version": VERSION, "net": text}, "Net.save")
 
 
-def described_net(net: "Net") -> dict[str, Any]:
+def prefix(k: int) -> str:
+    """What begins the names of the tensors of net k. (No name of a blob begins with a space.)"""
+    return f" {NETS} {k} "
+
+
+def described_nets(net: "Net", nets: Sequence[Subnet]) -> dict[str, Any]:
+    """The definitions of a net, and of those that are arguments of its operators."""
+    found = described_net(net, nets)
+    takes = *net.inputs, *(name for name in found["inputs"] if name in net.bindings)
+    if [*takes] != found["inputs"]: found[TAKES] = takes
+    if nets: found[NETS] = [{**described_net(n.net, nets), TAKES: n.inputs} for n in nets]
+    return found
+
+
+def described_net(net: "Net", nets: Sequence[Subnet] = ()) -> dict[str, Any]:
     """The definitions of a net as JSON has them."""
     constants = [{"name": key} if isinstance(value, Tensor) else {"name": key, "value": encode(value)}
                  for key, value in net.constants.items()]
     places = {id(o): k for k, o in enumerate(net.operators)}
     state = state_of(net)
     operators = [{"type": o.type, "inputs": o.inputs, "outputs": o.outputs,
-                  "arguments": {key: encode(value) for key, value in o.arguments.items()},
+                  "arguments": {key: encode(value, nets) for key, value in o.arguments.items()},
                   "name": o.name, "is_gradient": o.is_gradient, "of": places.get(id(o.of))} for o in net.operators]
     passes = [{"first": k, "skip": k - len(p.forward), "ys": {name: head for (name, _), head in p.heads},
                "frozen": sorted(map(str, p.frozen)), "own": p.gradients == state.gradients}
@@ -149,12 +173,12 @@ def load(cls: type, path: Any) -> "Net":
     with Input(name, who) as file:
         metadata = safetensors.read_metadata(file)
         entries = [e.name for e in safetensors.read_entries(file)]
-    reader = FileReader(f"{who}: {cut(repr(name))}")
+    reader = FileReader(f"{who}: {cut(repr(name))}", cls)
     reader.read(parsed(metadata, reader), entries)
     tensors = saving.read(name, who)
     if tensors.keys() != {*entries}:
         raise ValueError(f"{who}: {cut(repr(name))} changed while it was read; load it when nothing writes it")
-    return reader.made(cls, tensors)
+    return reader.made(tensors)
 
 
 def parsed(metadata: dict[str, str], reader: "FileReader") -> Any:
@@ -191,11 +215,12 @@ def unknown(text: str) -> NoReturn:
 
 
 class FileReader:
-    """Reads the definitions of a net. `at` is the place in the file, for messages. `read` checks everything, and `made`
-    then makes the net."""
+    """Reads the definitions of a net of the class `cls`. `at` is the place in the file, for messages. `read` checks
+    everything, and `made` then makes the net. `nets` are those before it that can be arguments of its operators."""
 
-    def __init__(self, at: str):
+    def __init__(self, at: str, cls: Any, nets: Sequence[Subnet] = ()):
         self.at = self.file = at
+        self.cls, self.nets = cls, [*nets]
         self.operators: list[Operator] = []
         self.passes: list[Pass] = []
         self.gradients: dict[str, Any] | None = None
@@ -234,9 +259,25 @@ class FileReader:
         try: return decode(found)
         except ValueError as e: self.refuse(f"{field}: {e}")
 
+    def argument(self, found: Any, field: str) -> Any:
+        """The value of an argument, which can also be a net."""
+        if not isinstance(found, dict) or [*found] != ["net"]: return self.value(found, field)
+        k = found["net"]
+        if type(k) is not int or not 0 <= k < len(self.nets):
+            self.refuse(f"{field} must be the number of a net before it, got {described(k)}")
+        return self.nets[k]
+
     def read(self, found: Any, entries: list[str]) -> None:
         """Check the definitions; `entries` are the names of the tensors in the file."""
-        found = self.fields(found, NET, "the net")
+        if isinstance(found, dict) and NETS in found and not self.nets:
+            found = {**found}
+            for k, inner in enumerate(self.kind(found, NETS, list, "a list")):
+                self.nets.append(self.read_net(k, inner, [e for e in entries if e.startswith(prefix(k))]))
+                entries = [e for e in entries if not e.startswith(prefix(k))]
+            del found[NETS]
+        takes = isinstance(found, dict) and TAKES in found
+        found = self.fields(found, (*NET, TAKES) if takes else NET, "the net")
+        self.takes = self.names(found, TAKES) if takes else ()
         self.net_name = self.name(found["name"], "name")
         self.training = self.kind(found, "training", bool | None, "true, false or null")
         self.inputs = self.names(found, "inputs")
@@ -254,8 +295,19 @@ class FileReader:
         self.check_blobs()
         for k, found_pass in enumerate(self.kind(found, "passes", list, "a list")): self.read_pass(k, found_pass)
         self.at = self.file
+        self.check_takes()
         self.shapes = {name: self.read_shape(name, value) for name, value in
                        self.kind(found, "shapes", dict, "an object").items()}
+
+    def read_net(self, k: int, found: Any, entries: list[str]) -> Subnet:
+        """Check a net that is an argument. Its constants that are tensors are None, until made()."""
+        reader = FileReader(f"{self.file}: net {k}", self.cls, self.nets)
+        reader.read(reader.fields(found, (*NET, TAKES), "it"), [e.removeprefix(prefix(k)) for e in entries])
+        if reader.outputs is None: reader.refuse("outputs must be a list of names")
+        net = reader.made({})
+        try: refuse(net, "it")
+        except ValueError as e: reader.refuse(str(e))
+        return Subnet(net)
 
     def read_constant(self, k: int, found: Any) -> None:
         """Check a constant: a number, or the name of a tensor."""
@@ -282,7 +334,7 @@ class FileReader:
         arguments = {}
         for key, value in self.kind(found, "arguments", dict, "an object").items():
             if not key.isidentifier(): self.refuse(f"arguments must have identifiers as keys, got {described(key)}")
-            arguments[key] = self.value(value, f"arguments, {shown(key)}")
+            arguments[key] = self.argument(value, f"arguments, {shown(key)}")
         label = self.kind(found, "name", str, "a string")
         if label: self.name(label, "name")
         is_gradient = self.kind(found, "is_gradient", bool, "true or false")
@@ -290,8 +342,10 @@ class FileReader:
         if of is not None and (isinstance(of, bool) or not 0 <= of < len(self.operators)):
             self.refuse(f"of must be the number of an operator before it, or null, got {described(of)}")
         try:
-            return Operator(kind, inputs, outputs, arguments, label, is_gradient,
+            made = Operator(kind, inputs, outputs, arguments, label, is_gradient,
                             of=None if of is None else self.operators[of])
+            if kind in NETS_OF: check_operator(made, "it")
+            return made
         except (TypeError, ValueError) as e: self.refuse(str(e))
 
     def check_blobs(self) -> None:
@@ -323,6 +377,13 @@ class FileReader:
         if self.outputs is not None and len({*self.outputs}) < len(self.outputs):
             self.refuse("outputs must have different names")
         self.known = known
+
+    def check_takes(self) -> None:
+        """Check the inputs in their order: all of the net, and others that no operator uses."""
+        if len({*self.takes}) < len(self.takes): self.refuse(f"{TAKES} must have different names")
+        wrong = [name for name in self.takes if name in self.known and name not in self.inputs]
+        if wrong: self.refuse(f"{TAKES}: {described(str(wrong[0]))} is no input of the net")
+        if self.takes and not {*self.inputs} <= {*self.takes}: self.refuse(f"{TAKES} must have all inputs of the net")
 
     def read_pass(self, k: int, found: Any) -> None:
         """Check a backward pass. If the same pass is made again from its heads, it runs as one; else, as after an edit,
@@ -362,13 +423,18 @@ class FileReader:
                 return tuple(shape), dtype
         self.refuse(f"shapes: {described(name)} must have [shape, dtype], got {described(found)}")
 
-    def made(self, cls: Any, tensors: dict[str, Tensor]) -> "Net":
-        """The net, of the class `cls`, with the tensors of the file as constants."""
-        net = cls(self.net_name)
+    def made(self, tensors: dict[str, Tensor]) -> "Net":
+        """The net, with the tensors of the file as constants."""
+        net: Net = self.cls(self.net_name)
+        for k, inner in enumerate(self.nets if tensors else ()):
+            own = state_of(inner.net).constants
+            own |= {key: tensors[prefix(k) + key] for key, value in own.items() if value is None}
+            inner.made.clear()                      # (made without these)
         state = state_of(net)
         state.define(self.operators, {name: self.numbers.get(name, tensors.get(name)) for name in self.constants})
         state.passes, state.gradients = tuple(self.passes), self.gradients
         for p in self.passes: state.given |= gradient_names(p.gradients)
+        if self.takes: net.inputs = self.takes
         net.outputs, net.training, net.shapes = self.outputs, self.training, self.shapes
         return net
 

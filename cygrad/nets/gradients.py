@@ -10,8 +10,8 @@ from typing import Any
 
 from cygrad.core.errors import cut, described
 from cygrad.nets.definition import (
-    DENSE, NEGATE, PYTHON, STOP, ZERO, Blob, GradientSlice, Operator, check_name, check_type, gradient_operator,
-    made_blob,
+    DENSE, IF, NEGATE, NETS_OF, PYTHON, STOP, WHILE, ZERO, Blob, GradientSlice, Operator, check_name, check_type,
+    gradient_operator, made_blob,
 )
 from cygrad.nets.passes import Pass, Registered, names_of
 from cygrad.nets.versions import DROPOUT, BlobPlace, Version, Versions, View
@@ -382,6 +382,9 @@ class ReverseVisit:
             name = operator.inputs[targets[0]]
             raise RuntimeError(f"{self.described_gradient(k)} for its input {described(str(name))} does not exist: "
                                f"{missing}, or end the path with stop_gradient")
+        for key in NETS_OF.get(operator.type, ()):
+            net = operator.arguments[key]
+            if key != "condition": net.gradients((True,) * len(net.outputs), (True,) * len(net.inputs), self.who)
         inputs, results, _ = kept_by(operator, targets)
         read = [*(self.versions.read[k][i] for i in inputs), *(self.versions.written[k][j] for j in results)]
         needed = [version for version in read if version is not None]
@@ -490,6 +493,7 @@ def targets_of(operator: Operator, constants: Any) -> list[int]:
     if operator.type == STOP or operator.type in MADE or not operator.arguments.get("recorded", True): return []
     reads = differentiated(operator, constants)
     found = [i for i, name in enumerate(reads) if name is not None and name not in constants]
+    if operator.type == IF: found = [i for i in found if i > 0]         # (the first is its condition)
     if operator.of is None and operator.type in ROWS and operator.type not in registered:
         row = ROWS[operator.type]
         if not row.operator.differentiable and not row.selects: return []
@@ -540,8 +544,10 @@ def kept_by(operator: Operator, wanted: Sequence[int]) -> tuple[list[int], list[
         inputs, outputs = kept(kind, operator.inputs, operator.arguments, wanted)
         visible = [j for j in outputs if j < len(operator.outputs)]
         return inputs, visible, len(visible) < len(outputs) or ROWS[kind].selects
-    inputs = [i for i, name in enumerate(operator.inputs) if name is not None]
-    return inputs, [*range(len(operator.outputs))] if operator.type == PYTHON else [], operator.of is not None
+    carried = len(operator.outputs) if operator.type == WHILE else 0    # (what these are in each turn is no blob)
+    inputs = [i for i, name in enumerate(operator.inputs) if name is not None and i >= carried]
+    outputs = [*range(len(operator.outputs))] if operator.type == PYTHON else []
+    return inputs, outputs, operator.of is not None or operator.type == WHILE
 
 
 def hidden_inputs(operator: Operator, constants: Any) -> tuple[Blob, ...]:
@@ -564,6 +570,11 @@ def without_gradient(operator: Operator) -> str:
     """Why an operator on the way to a head has no gradient, and what to do; "" if it has one."""
     if operator.type == PYTHON:
         return "" if operator.function and operator.function[1] else "it was added without grad_f; add it with one"
+    if operator.of is not None and operator.of.type in NETS_OF:
+        return f"{operator.of.type} has no second derivative; add the operators of its nets in its place"
+    if operator.type == WHILE and operator.arguments.get("turns") is None:
+        return "it keeps values of each turn, and does not say of how many; add it with turns=N"
+    if operator.type in NETS_OF: return ""
     if operator.type in ROWS or operator.type in BUILT_IN or operator.of is not None: return ""
     return (f"no row of the table of operators has the type {described(operator.type)}; register one with "
             f"@cygrad.graph.register_gradient({operator.type!r})")

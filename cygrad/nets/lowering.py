@@ -199,19 +199,27 @@ class Run(Operators):
     def execute(self) -> dict[str, Any]:
         """Run all operators. Returns the kept values that exist, by name, in the order of the blobs of the net; with
         `split`, only those that have changed since then (execute_parts)."""
-        for name in self.net.inputs: self.set_value(name, self.values[name], 0)
-        for name, x in self.net.bindings.items(): self.set_value(name, x, 0)
-        try:
-            while self.at < len(self.operators): self.step(self.at)
-        except BaseException:
-            for v in self.passes:
-                if v.listed is not None: v.listed.fail()
-            raise
+        self.begin_run()
+        self.go_on(len(self.operators))
         if self.split == len(self.operators): self.end_part()
         found = {str(name): y for name in self.net.blobs
                  if name in self.kept and isinstance(y := self.values.get(name), Tensor)
                  and not (name in self.part and y is self.part[name][0] and y.version == self.part[name][1])}
         return detached(found)
+
+    def begin_run(self) -> None:
+        """Set the inputs."""
+        for name in self.net.inputs: self.set_value(name, self.values[name], 0)
+        for name, x in self.net.bindings.items(): self.set_value(name, x, 0)
+
+    def go_on(self, stop: int) -> None:
+        """Run the operators before `stop` that have not run."""
+        try:
+            while self.at < stop: self.step(self.at)
+        except BaseException:
+            for v in self.passes:
+                if v.listed is not None: v.listed.fail()
+            raise
 
     def execute_parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """As execute(): the kept values that the operators before `split` write, as they are then, and those that exist

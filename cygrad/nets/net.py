@@ -11,7 +11,7 @@ from cygrad.core.errors import cut, described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.nets import printing
 from cygrad.nets.capture import capture
-from cygrad.nets.definition import PYTHON, Blob, GradientSlice, Names, Operator, check_names
+from cygrad.nets.definition import NETS_OF, PYTHON, Blob, GradientSlice, Names, Operator, check_names
 from cygrad.nets.edits import Edits
 from cygrad.nets.files import load, save
 from cygrad.nets.gradients import BUILT_IN, DEDUPLICATE, backward_pass
@@ -21,6 +21,7 @@ from cygrad.nets.passes import names_of
 from cygrad.nets.plan import Plan, inferred, planned
 from cygrad.nets.recorded import from_graph
 from cygrad.nets.state import state_of
+from cygrad.nets.subnets import closed
 from cygrad.ops.calls import described_row
 from cygrad.ops.table import ROWS
 
@@ -55,10 +56,22 @@ class Net(Edits):
         absent operand. outputs: a name or a list of names; a number of fresh names, which begin with the type; None
         for one. arguments: the other arguments of the operator by keyword.
 
+        Two types have nets as arguments, of which copies are kept:
+
+            net.add_operator("If", [condition, *inputs], outputs, then=net_1, otherwise=net_2)
+            net.add_operator("While", inputs, outputs, condition=net_1, body=net_2, turns=N)
+
+        If runs `then` if the condition, a blob of one element, is not zero, else `otherwise`. Each takes the inputs by
+        position, in the order of its own `inputs`, which can be assigned, and gives the outputs. While runs `body` as
+        long as the output of the net `condition` is not zero. Both take all inputs. The outputs of the body replace the
+        first inputs for the next turn; shapes and dtypes stay. turns=N bounds the turns, which a gradient needs: it
+        keeps N times the values that a turn begins with. More turns are a RuntimeError of the run. Tensors that the
+        nets bind become bindings of this net. The nets cannot write to their inputs, and gradients of both have none.
+
         `type` can also be an Operator, which is added as it is, without further arguments. Raises TypeError or
         ValueError for what cannot be part of a definition, for another number of inputs or other arguments than the
         type has, if it is known, and for an output that is a constant."""
-        return self._state.add("Net.add_operator", len(self), type, inputs, outputs, arguments)
+        return self._add("Net.add_operator", len(self), type, inputs, outputs, arguments)
 
     def insert_operator(self, index: int, type: str | Operator, inputs: Operands = (),
                         outputs: Names | int | None = None, **arguments: Any) -> Any:
@@ -70,7 +83,13 @@ class Net(Edits):
         if not 0 <= index <= len(s.operators):
             raise ValueError(f"{who}: the index must be from 0 to {len(s.operators)}, the number of operators, got "
                              f"{described(index)}")
-        return s.add(who, index, type, inputs, outputs, arguments)
+        return self._add(who, index, type, inputs, outputs, arguments)
+
+    def _add(self, who: str, index: int, type: Any, inputs: Any, outputs: Any, arguments: dict[str, Any]) -> Any:
+        """Add an operator at `index`."""
+        tensors: list[tuple[str, Tensor]] = []
+        if isinstance(type, str) and type in NETS_OF: arguments, tensors = closed(arguments, who)
+        return self._state.add(who, index, type, inputs, outputs, arguments, tensors=tensors)
 
     def create_python_operator(self, f: Callable[..., Any], inputs: Operands, outputs: Names | int | None = None,
                                grad_f: Callable[..., Any] | None = None) -> Any:
@@ -322,7 +341,7 @@ class Net(Edits):
             if more:
                 raise TypeError(f"Net.{name} takes the inputs as one list: net.{name}([\"x\", \"y\"], outputs), got "
                                 f"{len(more) + 2} arguments")
-            return self._state.add(f"Net.{name}", len(self), name, inputs, outputs, arguments)
+            return self._add(f"Net.{name}", len(self), name, inputs, outputs, arguments)
 
         build.__name__, build.__qualname__ = name, f"Net.{name}"
         build.__doc__ = f"add_operator({name!r}, inputs, outputs, **arguments)"

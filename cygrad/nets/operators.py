@@ -3,7 +3,7 @@
 A gradient operator runs the gradient of its own operator: the nodes that this recorded, from its outputs to the places
 in the graph of its inputs. So its bits are those of eager code."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cygrad.autograd as autograd
@@ -21,6 +21,9 @@ from cygrad.nets.gradients import differentiated, kept_names, targets_of, wanted
 from cygrad.nets.versions import is_in_place
 
 Place = tuple[Any, int]     # (node, output number) in the graph
+
+# How operators of a type run that run nets, and record themselves: branches.py, which imports this module, sets it.
+RUNNERS: dict[str, Callable[[Operator, list[Any]], tuple[Any, ...]]] = {}
 
 
 def run_forward(operator: Operator, inputs: list[Any], objects: Mapping[str, Any],
@@ -108,6 +111,7 @@ class Operators:
 
     def compute(self, operator: Operator, inputs: list[Any], writes: bool = True) -> tuple[Any, ...]:
         """The outputs of an operator, recorded if this thread records; see forward()."""
+        if operator.type in RUNNERS: return RUNNERS[operator.type](operator, inputs)
         grad_f = operator.function[1] if operator.function is not None else None
         if grad_f is None or not operator.outputs or not autograd.is_recording():
             return run_forward(operator, inputs, self.objects, writes)

@@ -18,11 +18,13 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.sizes import read_size
 from cygrad.core.store.buffer import most_held
 from cygrad.memory.rows import Recomputed
-from cygrad.nets.definition import PYTHON
+from cygrad.nets.branches import GRADIENT
+from cygrad.nets.definition import NETS_OF
 from cygrad.nets.gradients import ADD
 from cygrad.nets.immediate import mode
 from cygrad.nets.lowering import Run
 from cygrad.nets.state import state_of
+from cygrad.nets.subnets import is_python
 from cygrad.nets.turns import other_thread
 from cygrad.ops.table import ROWS
 
@@ -38,7 +40,6 @@ DTYPE_NAMES = {np.dtype(d).name for d in DTYPES}
 SIGNS = "signs"             # the step that keeps only the signs of a result for its backward
 AGAIN = " (again)"          # how the names of steps end that run again, under a budget
 FUSED = "fused "            # how the names of steps begin that run several operators (core/execute/chaining)
-GRADIENT = " (backward)"    # how the names of the steps of a backward pass end
 
 
 class PlanRow(NamedTuple):
@@ -57,7 +58,7 @@ class PlanRow(NamedTuple):
 def kinds_of(steps: Sequence[str]) -> tuple[str, ...]:
     """As Plan.kinds. Sums of gradients are "add" between steps of the backward pass."""
     kinds = ["recomputed" if s.endswith(AGAIN) else "gradient" if s.endswith(GRADIENT)
-             else "forward" if s in ROWS or s == SIGNS or s.startswith(FUSED) else "other" for s in steps]
+             else "forward" if s in ROWS or s in (*NETS_OF, SIGNS) or s.startswith(FUSED) else "other" for s in steps]
     for k in range(1, len(kinds) - 1):
         if steps[k] == ADD and kinds[k - 1] == "gradient" == kinds[k + 1]: kinds[k] = "gradient"
     return tuple(kinds)
@@ -246,7 +247,7 @@ def planned(net: "Net", shapes: Mapping[str, Any] | None, budget: Any) -> Plan:
     if other_thread(state_of(net).lock):
         raise RuntimeError(f"{who}: net {cut(net.name)} runs in another thread; wait for it, or plan a clone()")
     for k, o in enumerate(net.operators):
-        if o.type == PYTHON:
+        if is_python(o):
             raise RuntimeError(f"{who}: operator {k}, {cut(repr(o))}, calls a Python function, whose memory is not "
                                f"known before a run; Workspace.run runs this net, and without a plan")
     why = eager_only(net)

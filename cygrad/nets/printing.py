@@ -1,10 +1,11 @@
 """A net as text: a header, and a line for each operator."""
 
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from cygrad.core.errors import cut
 from cygrad.core.graph.tensor import Tensor
-from cygrad.nets.definition import shown_call, shown_name, shown_outputs
+from cygrad.nets.definition import NETS_OF, shown_call, shown_name, shown_outputs
 
 if TYPE_CHECKING:
     from cygrad.nets.net import Net
@@ -28,6 +29,9 @@ def text(net: "Net") -> str:
     for k, (outputs, operator) in enumerate(zip(left, net.operators, strict=True)):
         sign = "=" if outputs else " "
         lines.append(f"  {k:>{digits}}  {outputs:<{widest}} {sign} {shown_call(operator)}")
+    for k, operator in enumerate(net.operators):
+        for key in NETS_OF.get(operator.type, ()):
+            lines += ["", f"  {key} of {k}: " + indent(text(operator.arguments[key].net), "  ").lstrip()]
     return "\n".join(lines)
 
 

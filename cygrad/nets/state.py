@@ -4,6 +4,7 @@ NetState owns it. Net, which users have, reads and changes it by the methods her
 need more than the public interface of a net take its NetState from state_of()."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import starmap
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -69,10 +70,10 @@ class NetState:
         self.used: tuple[int, Use] | None = None    # (edits, what follows from the list then)
         self.lock: Lock = {}
 
-    def copy_to(self, other: "NetState") -> None:
-        """Fill the state of an empty net with a copy; the tensors of constants are copied, too."""
+    def copy_to(self, other: "NetState", share: bool = False) -> None:
+        """Fill the state of an empty net with a copy; the tensors of constants are copied, too, or shared."""
         other.operators = [*self.operators]         # (operators cannot change)
-        other.constants = {key: tensor(value) if isinstance(value, Tensor) else value
+        other.constants = {key: tensor(value) if isinstance(value, Tensor) and not share else value
                            for key, value in self.constants.items()}
         other.numbers, other.known, other.next = dict(self.numbers), set(self.known), dict(self.next)
         other.given = self.given | gradient_names(self.gradients or {})
@@ -165,12 +166,37 @@ class NetState:
         self.shapes[name] = tuple(shape), dtype
         return name
 
+    def set_arguments(self, names: tuple[Blob, ...]) -> None:
+        """As Net.inputs, when it is assigned."""
+        use = self.use()
+        if len({*names}) < len(names):
+            raise ValueError(f"Net.inputs: each input must be named once, got {described(list(map(str, names)))}")
+        for name in names:
+            what = ("a constant" if name in self.constants else "a tensor outside" if name in self.bindings else
+                    "written before it is read" if name in use.writers and name not in use.inputs else "")
+            if what: raise ValueError(f"Net.inputs: {described(str(name))} is {what}; name blobs that are fed")
+        heads = {head for p in self.passes for _, head in p.heads}
+        self.arguments = *names, *(name for name in self.arguments if name in heads and name not in names)
+        self.edits += 1
+        self.known = self.names_with(self.operators)
+
     def bind(self, stem: str, x: Tensor) -> Blob:
         """A new blob, which stands for a tensor from outside."""
         name = self.take_fresh(stem)
         self.bindings[name] = x
         if x.requires_grad: self.variables.add(name)
         return name
+
+    def bound(self, stem: str, x: Tensor) -> Blob:
+        """The blob that stands for a tensor from outside; a new one if none does."""
+        found = next((name for name, known in self.bindings.items() if known is x), None)
+        return self.bind(stem, x) if found is None else made_blob(found)
+
+    def unbind(self, name: str) -> None:
+        """Undo bind()."""
+        del self.bindings[name]
+        self.known.discard(name)
+        self.variables.discard(name)
 
     def constant_for(self, value: int | float) -> Blob:
         """The constant of a Python number."""
@@ -216,7 +242,7 @@ class NetState:
         self.given = {name for o in operators if not o.is_gradient for name in o.outputs}
         self.known = self.names_with(operators)
         for name, value in constants.items():
-            if not isinstance(value, Tensor): self.numbers.setdefault(repr(value), Blob(name))
+            if isinstance(value, int | float): self.numbers.setdefault(repr(value), Blob(name))
         self.edits += 1
 
     def names_with(self, operators: Iterable[Operator]) -> set[str]:
@@ -238,8 +264,9 @@ class NetState:
         self.edits += 1
 
     def add(self, who: str, index: int, type: Any, inputs: Any, outputs: Any, arguments: dict[str, Any],
-            function: Any = None) -> Any:
-        """Add an operator at `index`, as Net.insert_operator. Nothing has changed if this raises."""
+            function: Any = None, tensors: Iterable[tuple[str, Tensor]] = ()) -> Any:
+        """Add an operator at `index`, as Net.insert_operator. `tensors`: further inputs, tensors from outside with
+        names. Nothing has changed if this raises."""
         operator, numbers = type, Numbers()
         if isinstance(type, Operator):
             if inputs != () or outputs is not None or arguments:
@@ -253,7 +280,13 @@ class NetState:
             reads = self.operands(inputs, outputs, who, numbers)
             writes = self.results(kind, outputs, who, {*filter(None, reads), *(name for name, _ in numbers.values())})
             operator = Operator(kind, reads, writes, check_arguments(arguments, who), function=function)
-        self.insert(who, index, operator, numbers)
+        bound = {*self.bindings}
+        try:
+            if tensors: operator = operator.replace(inputs=[*operator.inputs, *starmap(self.bound, tensors)])
+            self.insert(who, index, operator, numbers)
+        except BaseException:
+            for name in {*self.bindings} - bound: self.unbind(name)
+            raise
         if operator is type or isinstance(outputs, str | list | tuple): self.given |= {*operator.outputs}
         if operator is type and operator.is_gradient: self.complete_pass()
         return operator.outputs[0] if len(operator.outputs) == 1 else operator.outputs

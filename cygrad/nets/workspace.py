@@ -16,13 +16,14 @@ from cygrad.core.interop.numpy import asarray, tensor
 from cygrad.core.sizes import read_size
 from cygrad.core.store.buffer import stats
 from cygrad.memory.budgets import budget
-from cygrad.nets.definition import PYTHON, Names, check_name, check_names, written
+from cygrad.nets.definition import Names, check_name, check_names, written
 from cygrad.nets.hooks import Hook, Hooks
 from cygrad.nets.immediate import Immediate, mode
 from cygrad.nets.lowering import Run, progress
 from cygrad.nets.net import Net
 from cygrad.nets.plan import CAPTURE, eager_only, prepared
 from cygrad.nets.state import state_of
+from cygrad.nets.subnets import is_python
 from cygrad.nets.turns import Lock, LockUse
 
 Values = dict[str, Tensor]
@@ -423,7 +424,7 @@ class Workspace:
             for program in programs:
                 if not program.difference() and self._fits(program): return program
         made, replaced = None, list[Program]()
-        if not any(o.type == PYTHON for o in net.operators):
+        if not any(map(is_python, net.operators)):
             try: made, replaced = self._planned(net, inputs, kept, split, values, programs)
             except RuntimeError as e:
                 if not str(e).startswith(CAPTURE): raise

@@ -6,11 +6,13 @@ import random
 
 import numpy as np
 import pytest
+from branching import fed, looping, small
 from crafted import safetensors
 from rows import same_bits
 
 from cygrad.graph import Net, Workspace
-from cygrad.nets.files import described_net
+from cygrad.nets.files import described_nets
+from cygrad.nets.subnets import nets_within
 
 X = np.array([0.5, -1.0, 2.0])
 ODD = [None, True, 0, 1, -1, 3, 10**6, 2.5, "", "x", "y", "s", "x_grad", "tanh", "mul_gradient", "zero_gradient", [],
@@ -83,9 +85,27 @@ def mutated(value, dice):
     return copy.deepcopy(dice.choice(ODD))
 
 
-def test_damaged_passes_give_errors(tmp_path):
+def branching():
+    """A net with an If inside a While, and its gradients."""
+    net, names = looping(), ["x", "i", "n"]
+    body = small("body", names, ("less", ["i", 1], "c"), ("add", ["i", 1], "j"), outputs=["x", "j"])
+    body.add_operator("If", ["c", "x"], "y", then=small("sine", ["x"], ("sin", "x", "y"), outputs="y"),
+                      otherwise=small("square", ["x"], ("mul", ["x", "x"], "y"), outputs="y"))
+    body.outputs = ["y", "j"]
+    net.add_operator("While", ["y", 0, "n"], ["z", "k"], body=body, turns=3,
+                     condition=small("goes", names, ("less", ["i", "n"], "goes"), outputs="goes"))
+    net.sum("z", "total")
+    net.outputs = "total"
+    net.add_gradient_operators(["total"])
+    return net
+
+
+@pytest.mark.parametrize("make", [second, branching])
+def test_damaged_passes_give_errors(tmp_path, make):
     """Files that are damaged in one or two places are refused, or are nets, which run or say why they do not."""
-    text, counts = json.dumps(described_net(second())), {"refused": 0, "ran": 0, "failed": 0}
+    net = make()
+    text = json.dumps(described_nets(net, nets_within(net.operators)))
+    counts = {"refused": 0, "ran": 0, "failed": 0}
     path, dice = tmp_path / "n.safetensors", random.Random(0)
     for _ in range(600):
         found = json.loads(text)
@@ -97,7 +117,7 @@ def test_damaged_passes_give_errors(tmp_path):
             counts["refused"] += 1
             continue
         assert net.text() and net.to_dot()
-        try: run(net)
+        try: run(net) if make is second else fed(a=X, b=X, n=2).run(net)
         except (ValueError, TypeError, RuntimeError): counts["failed"] += 1
         else: counts["ran"] += 1
     assert counts["refused"] > 400 and counts["ran"] > 20

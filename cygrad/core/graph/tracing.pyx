@@ -13,12 +13,13 @@ from cygrad.core.thread_state cimport Flags, flags
 from cygrad.kernels.array cimport UINT8, Array, Layout, itemsize
 
 import os
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 
 from cygrad.core.graph.calls import asked
 from cygrad.core.thread_state import set_asked
 
-cdef object lock = allocate_lock()           # one trace is open at a time
+cdef object lock = allocate_lock()           # one trace is open at a time,
+cdef list suspended = []                     # and these wait until it ends: (thread, trace)
 
 
 cdef Trace begin_trace(int purpose):
@@ -33,7 +34,7 @@ cdef Trace begin_trace(int purpose):
     t.of_none, t.empty_rows, t.with_rows, t.inside, t.early = {}, {}, set(), [], set()
     if purpose == PREPARING: t.around = Around()
     elif f.collector != NULL: t.collected = (<object>f.collector).leaves
-    lock.acquire()                                  # (nothing below can fail)
+    if not is_inside(): lock.acquire()              # (nothing below can fail)
     t.recording, t.training, t.pack, t.first = f.recording, f.training, f.pack, next_number()
     t.collector = f.collector
     if t.collected is not None: t.n_collected = len(t.collected)
@@ -62,10 +63,32 @@ cdef int end_trace(Trace t) except -1:
         set_asked(None)
         f.values = 0
         f.recording, f.training, f.pack, f.collector = t.recording, t.training, t.pack, t.collector
-        set_tracing(False)
+        if not is_inside(): set_tracing(False)
         for i in range(t.n_lives):                  # (the program stored their tensors somewhere)
             if t.lives[i].buffer != NULL: forget_virtual(t.lives[i].buffer)
-        lock.release()
+        if not is_inside(): lock.release()
+    return 0
+
+
+cdef bint is_inside() noexcept:
+    """Whether a trace of this thread is suspended. (Then this thread has the lock.)"""
+    return bool(suspended) and suspended[len(suspended) - 1][0] == get_ident()
+
+
+cdef Trace suspend_trace():
+    """Suspend the trace of this thread and return it, so that another one can begin within it: that of a program that
+    a step of this one calls (core/execute/control.pyx)."""
+    cdef Trace t = trace_of(flags())
+    suspended.append((get_ident(), t))
+    set_trace(NULL)
+    return t
+
+
+cdef int resume_trace(Trace t) except -1:
+    """Go on with a trace that was suspended. (Recording, mode and scopes are as they were.)"""
+    suspended.pop()
+    set_trace(<void*>t)
+    set_asked(asked)
     return 0
 
 
@@ -73,8 +96,9 @@ def _after_fork():
     """The child of a fork has none of the traces of other threads."""
     global lock
     lock = allocate_lock()
-    set_tracing(traces())
-    if traces(): lock.acquire()
+    if suspended and not is_inside(): suspended.clear()
+    set_tracing(traces() or is_inside())
+    if traces() or is_inside(): lock.acquire()
     else: forget_traced()
 
 
