@@ -1,4 +1,4 @@
-"""Chapters 13 to 15: nets, buffers in an arena, addresses and times."""
+"""Chapters 13 to 15 and 23: nets, buffers in an arena, addresses and times, and a loop."""
 
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -24,6 +24,19 @@ def branches():
     net = Net("branches")
     net.add([net.square("x"), net.exp("x")], "y")
     net.sum("y", "loss")
+    net.add_gradient_operators(["loss"])
+    return net
+
+
+def roots(turns=6):
+    """Newton's iteration for the square roots of x, until all are near, and the gradient of their sum."""
+    far, turn = Net("far"), Net("turn")
+    far.any([far.greater([far.abs(far.sub([far.mul(["y", "y"]), "x"])), 1e-4])], "some")
+    turn.mul([turn.add(["y", turn.div(["x", "y"])]), 0.5], "next")
+    for net in (far, turn): net.inputs = ["y", "x"]
+    net = Net("roots")
+    net.add_operator("While", ["x", "x"], "root", condition=far, body=turn, turns=turns)
+    net.sum("root", "loss")
     net.add_gradient_operators(["loss"])
     return net
 
@@ -124,5 +137,6 @@ def times():
 FIGURES = {
     "first-net.svg": lambda: first().to_svg(), "branches.svg": lambda: branches().to_svg(),
     "placements.svg": placements, "arena-mlp.svg": lambda: arena(mlp()), "arena-cnn.svg": lambda: arena(cnn()),
-    "addresses.svg": addresses, "times.svg": times,
+    "addresses.svg": addresses, "times.svg": times, "roots.svg": lambda: roots().to_svg(),
+    "roots-plan.svg": lambda: roots().plan({"x": ((1000,), "float64")}).plot(),
 }
