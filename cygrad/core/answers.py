@@ -7,7 +7,6 @@ a compiled function. An attribute is a descriptor on the class that raises Attri
 and getattr() returns its default."""
 
 import inspect
-import sys
 
 from cygrad.core.errors import described
 from cygrad.core.late_bound import namespace
@@ -28,7 +27,7 @@ KEYWORDS = {
 }
 # Functions of NumPy that have another name here, and functions of the same name that do something else.
 NUMPY = {"dot": "matmul", "vdot": "vecdot", "amax": "max", "amin": "min", "around": "round"}
-OTHER = {"save", "load"}
+OTHER = {"save", "load", "linspace"}
 REFUSED = "does not take a tensor"
 EXAMPLES = {"axis": "...", "axes": (1, 0), "keepdims": True, "correction": 1, "start": 1, "end": -1, "shape": (2, 3),
             "k": 1, "sections": 2, "retain_graph": True}
@@ -132,10 +131,9 @@ def public(function, keyword):
 
 
 def of_numpy(name):
-    """The message of a function of NumPy, such as "mean" or "linalg.norm", to which a tensor was passed."""
-    ours = counterpart(name)
-    return (f"numpy.{name} {REFUSED}: call {f'cygrad.{ours}(x), or ' if ours else ''}numpy.{name}(x.detach().numpy()) "
-            f"for an array without a gradient")
+    """The message of a function of NumPy that cygrad does not have, such as "convolve", to which a tensor was
+    passed."""
+    return f"numpy.{name} {REFUSED}: call numpy.{name}(x.detach().numpy()) for an array without a gradient"
 
 
 def counterpart(name):
@@ -149,10 +147,8 @@ def counterpart(name):
 def of_keyword(function, keyword):
     """The message for an unknown keyword of a function, given by name, or None if Python's own message is as good."""
     if function.startswith("__"): return None
-    caller = sys._getframe(1).f_globals.get("__name__", "")
     names = public(function, keyword)
     function = function.lstrip("_")
-    if caller.startswith("numpy."): return of_numpy(function)       # numpy.mean(x) calls x.mean(axis=None, dtype=None)
     for ours in KEYWORDS.get(keyword, ()):
         if ours not in names: continue
         call = f"{ours}={EXAMPLES[ours]}" if ours in EXAMPLES else ours

@@ -49,7 +49,7 @@ def test_numpy_while_recording():
     with cg.record():
         y = x * 2
         for t in (x, y):
-            for f in (cg.Tensor.numpy, np.asarray, np.linalg.norm):
+            for f in (cg.Tensor.numpy, np.asarray, np.array):
                 with pytest.raises(RuntimeError, match=r"while recording: the gradients would be lost .*; use detach"):
                     f(t)
             assert t.detach().numpy().tolist() == t.tolist()
@@ -120,47 +120,10 @@ def test_writing_a_tensor_into_an_array():
             a += x
         a += x.detach()
     assert a.tolist() == [2.0, 8.0]
-    with pytest.raises(TypeError, match="numpy.add does not take a tensor: call cygrad.add"):
+    with pytest.raises(RuntimeError, match="a leaf variable of shape .* cannot be written in place"), cg.record():
         np.add(a, a, out=x)
-
-
-@pytest.mark.parametrize("f", [
-    np.cumsum, np.argmax, np.sort, np.argsort, np.ravel, np.diff, np.median, np.average, np.copy, np.unique,
-    np.nan_to_num, np.round, np.linalg.norm, np.count_nonzero, np.flatnonzero, np.histogram, np.zeros_like,
-    np.atleast_2d, np.transpose, np.squeeze, np.flip, np.array, np.asarray, np.cov, np.diag, np.isreal, np.fft.fft,
-    lambda x: np.reshape(x, (4, 1)), lambda x: np.clip(x, 0, 1), lambda x: np.concatenate([x, x]),
-    lambda x: np.stack([x, x]), lambda x: np.dot(x, x), lambda x: np.where(x > 0, x, 0), lambda x: np.allclose(x, x),
-    lambda x: np.isclose(x, 1), lambda x: np.array_equal(x, x), lambda x: np.percentile(x, 50),
-    lambda x: np.einsum("ij,ij", x, x), lambda x: np.tensordot(x, x), lambda x: np.outer(x, x),
-    lambda x: np.repeat(x, 2), lambda x: np.tile(x, 2), lambda x: np.broadcast_to(x, (2, 2, 2)),
-    lambda x: np.expand_dims(x, 0), lambda x: np.swapaxes(x, 0, 1), lambda x: np.moveaxis(x, 0, 1),
-    lambda x: np.take(x, [0]), lambda x: np.interp(x, [0, 9], [0, 1]), lambda x: np.searchsorted([1, 2], x),
-    lambda x: np.isin(x, [1]), lambda x: np.pad(x, 1), lambda x: np.roll(x, 1), lambda x: np.polyfit(x[0], x[1], 1),
-    lambda x: np.testing.assert_allclose(x, x), lambda x: np.testing.assert_array_equal(x, x),
-    lambda x: np.array([x, x]), lambda x: np.linspace(x, x, 3), lambda x: np.shape(x), lambda x: np.random.default_rng(
-        0).choice(x.reshape(4)),
-])
-def test_functions_of_arrays_take_tensors(f):
-    """They return what they return for the array."""
-    x = cg.tensor([[1.0, 2.0], [4.0, 3.0]], dtype="float64")
-    got, wanted = f(x), f(x.numpy())
-    np.testing.assert_equal([np.asarray(g) for g in got] if isinstance(got, tuple) else np.asarray(got),
-                            [np.asarray(g) for g in wanted] if isinstance(wanted, tuple) else np.asarray(wanted))
-
-
-@pytest.mark.parametrize("f", [np.sum, np.mean, np.prod, np.max, np.min, np.any, np.all, np.std, np.var])
-def test_reductions_say_what_to_call(f):
-    name = f.__name__.removeprefix("a") if f.__name__ in ("amax", "amin") else f.__name__
-    said = rf"^numpy.{name} does not take a tensor: call cygrad.{name}\(x\), or numpy.{name}\(x.detach\("
-    with pytest.raises(TypeError, match=said):
-        f(cg.ones(2))
-
-
-def test_every_ufunc_of_one_operand_says_what_to_call():
-    for f in vars(np).values():
-        if isinstance(f, np.ufunc) and f.nin == 1 and f.signature is None:
-            with pytest.raises(TypeError, match=rf"^numpy.{f.__name__} does not take a tensor: call .*\(x.detach\(\)"):
-                f(cg.ones(2))
+    x[...] = 0
+    assert np.add(a, a, out=x) is x and x.tolist() == [4.0, 16.0]
 
 
 def test_matplotlib_draws_tensors():
