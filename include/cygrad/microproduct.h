@@ -116,10 +116,11 @@ CG_INLINE V OF(cg_filled)(REAL x) {
 #endif
 }
 
-/* A block of a product: C = alpha A B + beta C; with beta = 0, C is not read. rows and columns (in vectors) are
+/* A block of a product: C = alpha A B + beta D; with beta = 0, D is not read. rows and columns (in vectors) are
    constants of the caller. */
 CG_INLINE void OF(cg_block)(const int rows, const int columns, ptrdiff_t k, const REAL *a, ptrdiff_t ai,
-                            const cg_step *steps, const REAL *b, REAL *c, ptrdiff_t ldc, REAL alpha, REAL beta) {
+                            const cg_step *steps, const REAL *b, REAL *c, ptrdiff_t ldc, REAL alpha, REAL beta,
+                            const REAL *d, ptrdiff_t ldd) {
     V sum[8][3];
 #if defined(__GNUC__)
     const REAL *row = c;
@@ -141,15 +142,15 @@ CG_INLINE void OF(cg_block)(const int rows, const int columns, ptrdiff_t k, cons
     CG_UNROLL for (int i = 0; i < rows; i++) CG_UNROLL for (int j = 0; j < columns; j++) {
         REAL *y = c + i * ldc + j * OF(CG_LANES);
         V all = sum[i][j] * OF(cg_filled)(alpha);
-        if (beta != 0) all = OF(cg_madd)(OF(cg_filled)(beta), OF(cg_load)(y), all);
+        if (beta != 0) all = OF(cg_madd)(OF(cg_filled)(beta), OF(cg_load)(d + i * ldd + j * OF(CG_LANES)), all);
         memcpy(y, &all, sizeof(V));
     }
 }
 
 #define BLOCK(r, n)                                                                                                    \
     static void OF(cg_block_##r##n)(ptrdiff_t k, const REAL *a, ptrdiff_t ai, const cg_step *steps, const REAL *b,     \
-                                    REAL *c, ptrdiff_t ldc, REAL alpha, REAL beta) {                                   \
-        OF(cg_block)(r, n, k, a, ai, steps, b, c, ldc, alpha, beta);                                                   \
+                                    REAL *c, ptrdiff_t ldc, REAL alpha, REAL beta, const REAL *d, ptrdiff_t ldd) {     \
+        OF(cg_block)(r, n, k, a, ai, steps, b, c, ldc, alpha, beta, d, ldd);                                           \
     }
 #define BLOCKS(n) BLOCK(1, n) BLOCK(2, n) BLOCK(3, n) BLOCK(4, n)
 BLOCKS(1) BLOCKS(2) BLOCKS(3)
@@ -163,11 +164,13 @@ MORE(1) MORE(2) MORE(3)
 #endif
 #define LIST(n) {OF(cg_block_1##n), OF(cg_block_2##n), OF(cg_block_3##n), OF(cg_block_4##n) OTHERS(n)}
 
-/* C (m, n) = alpha A B + beta C. B is read, and C written, in whole vectors, up to one beyond column n - 1. */
+/* C (m, n) = alpha A B + beta D. B and D are read, and C is written, in whole vectors, up to one beyond column
+   n - 1. */
 static void OF(cg_multiply)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const REAL *a, ptrdiff_t ai, const cg_step *steps,
-                            const REAL *b, REAL *c, ptrdiff_t ldc, REAL alpha, REAL beta) {
+                            const REAL *b, REAL *c, ptrdiff_t ldc, REAL alpha, REAL beta, const REAL *d,
+                            ptrdiff_t ldd) {
     typedef void (*block_t)(ptrdiff_t, const REAL *, ptrdiff_t, const cg_step *, const REAL *, REAL *, ptrdiff_t, REAL,
-                            REAL);
+                            REAL, const REAL *, ptrdiff_t);
     static const block_t blocks[CG_COLUMNS][CG_ROWS] = {LIST(1), LIST(2), LIST(3)};
     ptrdiff_t vectors = (n + OF(CG_LANES) - 1) / OF(CG_LANES), wide = (vectors + CG_COLUMNS - 1) / CG_COLUMNS;
     ptrdiff_t high = (m + CG_ROWS - 1) / CG_ROWS;
@@ -177,7 +180,7 @@ static void OF(cg_multiply)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, const REAL *a
         for (ptrdiff_t i = 0; i < high; i++) {
             ptrdiff_t row = i * m / high, rows = (i + 1) * m / high - row;
             blocks[columns - 1][rows - 1](k, a + row * ai, ai, steps, b + first, c + row * ldc + first, ldc, alpha,
-                                          beta);
+                                          beta, d + row * ldd + first, ldd);
         }
     }
 }
@@ -247,10 +250,11 @@ CG_INLINE REAL OF(cg_total)(V v) {
 #endif
 }
 
-/* A block of dots: C(i, j) = the dot of line i of A and line j of B, + C if `adds`. rows is a constant of the caller.
-   Lines of A have zeros up to the end of a vector. Those of B have anything, NaN too, so they are masked. */
+/* A block of dots: C(i, j) = the dot of line i of A and line j of B, + D unless it is NULL. rows is a constant of the
+   caller. Lines of A have zeros up to the end of a vector. Those of B have anything, NaN too, so they are masked. */
 CG_INLINE void OF(cg_dots)(const int rows, int columns, const cg_lines *lines, const REAL *a, ptrdiff_t ai,
-                           const REAL *b, const int32_t *places, REAL *c, ptrdiff_t ldc, int adds) {
+                           const REAL *b, const int32_t *places, REAL *c, ptrdiff_t ldc, const REAL *d,
+                           ptrdiff_t ldd) {
     V sum[CG_TALL][CG_WIDE], y[CG_WIDE];
     const REAL *q[CG_WIDE];
     ptrdiff_t whole = lines->n / OF(CG_LANES) * OF(CG_LANES), rest = lines->n - whole;
@@ -285,13 +289,13 @@ CG_INLINE void OF(cg_dots)(const int rows, int columns, const cg_lines *lines, c
     CG_UNROLL for (int i = 0; i < rows; i++)
         CG_UNROLL for (int j = 0; j < CG_WIDE; j++) each[i][j] = OF(cg_total)(sum[i][j]);
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < columns; j++) c[i * ldc + j] = each[i][j] + (adds ? c[i * ldc + j] : 0);
+        for (int j = 0; j < columns; j++) c[i * ldc + j] = each[i][j] + (d ? d[i * ldd + j] : 0);
 }
 
 #define DOTS(r)                                                                                                        \
     static void OF(cg_dots_##r)(int columns, const cg_lines *lines, const REAL *a, ptrdiff_t ai, const REAL *b,        \
-                                const int32_t *places, REAL *c, ptrdiff_t ldc, int adds) {                             \
-        OF(cg_dots)(r, columns, lines, a, ai, b, places, c, ldc, adds);                                                \
+                                const int32_t *places, REAL *c, ptrdiff_t ldc, const REAL *d, ptrdiff_t ldd) {         \
+        OF(cg_dots)(r, columns, lines, a, ai, b, places, c, ldc, d, ldd);                                              \
     }
 DOTS(1) DOTS(2)
 #if defined(__AVX512F__)
@@ -301,19 +305,20 @@ DOTS(3) DOTS(4) DOTS(5) DOTS(6)
 #define OTHERS
 #endif
 
-/* C(i, j) = the dot of line i of A, which begins at a[i * ai], and line j of B, which begins at b[places[j]], + C if
-   `adds`, for i < m and j < n. */
+/* C(i, j) = the dot of line i of A, which begins at a[i * ai], and line j of B, which begins at b[places[j]], + D
+   unless it is NULL, for i < m and j < n. */
 static void OF(cg_multiply_lines)(ptrdiff_t m, ptrdiff_t n, const cg_lines *lines, const REAL *a, ptrdiff_t ai,
-                                  const REAL *b, const int32_t *places, REAL *c, ptrdiff_t ldc, int adds) {
+                                  const REAL *b, const int32_t *places, REAL *c, ptrdiff_t ldc, const REAL *d,
+                                  ptrdiff_t ldd) {
     typedef void (*dots_t)(int, const cg_lines *, const REAL *, ptrdiff_t, const REAL *, const int32_t *, REAL *,
-                           ptrdiff_t, int);
+                           ptrdiff_t, const REAL *, ptrdiff_t);
     static const dots_t dots[CG_TALL] = {OF(cg_dots_1), OF(cg_dots_2) OTHERS};
     ptrdiff_t high = (m + CG_TALL - 1) / CG_TALL;
     for (ptrdiff_t i = 0; i < high; i++) {
         ptrdiff_t row = i * m / high, rows = (i + 1) * m / high - row;
         for (ptrdiff_t j = 0; j < n; j += CG_WIDE)
             dots[rows - 1]((int)(n - j < CG_WIDE ? n - j : CG_WIDE), lines, a + row * ai, ai, b, places + j,
-                           c + row * ldc + j, ldc, adds);
+                           c + row * ldc + j, ldc, d ? d + row * ldd + j : d, ldd);
     }
 }
 #undef DOTS

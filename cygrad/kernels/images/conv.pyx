@@ -350,7 +350,7 @@ cdef void add_dots(const Sums* s, bint adds) noexcept nogil:
     for k in range(v.taps):
         for c in range(s.m): at[c * v.taps + k] = <int>(c * t.channel + place_of(v, t, k))
     multiply_lines(v.dtype, s.n, s.m * v.taps, &lines, s.y, rows * lines.pitch, s.x, at, s.total, s.m * v.taps,
-                   adds)
+                   <char*>s.total if adds else NULL, s.m * v.taps)
 
 
 cdef void write(const Sums* s, const real* total, real* to) noexcept nogil:

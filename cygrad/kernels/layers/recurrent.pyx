@@ -187,13 +187,13 @@ cdef int recur(Recurrence* r) except -1 nogil:
     cdef Steps s
     cdef Factors w
     s.w = Factors(r.dtype, rows, n, NULL, n, 1, r.w_hh, 1, n, NULL, NULL, 3 * n if r.kind == GRU else k, r.kind != GRU,
-                  1)
+                  1, NULL, 0)
     if repeats(r):
         pack(&s.w, free)
         free += packed_bytes(r.dtype, rows, n)
     s.r, s.bias, s.products, s.gates = r, free, free + rows * size, r.gates
     free += rows * size
-    w = Factors(r.dtype, rows, r.width, NULL, r.width, 1, r.w_ih, 1, r.width, NULL, NULL, k, 0, 1)
+    w = Factors(r.dtype, rows, r.width, NULL, r.width, 1, r.w_ih, 1, r.width, NULL, NULL, k, 0, 1, NULL, 0)
     call(r.dtype, add_biases[float], add_biases[double], r, <void*>s.bias)
     if r.kind == GRU: free += r.batch * 3 * n * size
     if r.gates == NULL:
@@ -345,8 +345,9 @@ cdef int recur_back(Recurrence* r) except -1 nogil:
     cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, terms = 2 * n if r.kind == GRU else k
     cdef Back s
     s.r = r
-    s.w = Factors(r.dtype, n, terms, NULL, k, 1, r.w_hh, n, 1, NULL, NULL, n, r.kind == GRU, 1)
-    s.w2 = Factors(r.dtype, n, n, NULL, k, 1, r.w_hh + 2 * n * n * itemsize(r.dtype), n, 1, NULL, NULL, n, 1, 1)
+    s.w = Factors(r.dtype, n, terms, NULL, k, 1, r.w_hh, n, 1, NULL, NULL, n, r.kind == GRU, 1, NULL, 0)
+    s.w2 = s.w
+    s.w2.k, s.w2.b, s.w2.beta = n, r.w_hh + 2 * n * n * itemsize(r.dtype), 1
     if repeats(r):
         pack(&s.w, r.workspace)
         r.workspace += packed_bytes(r.dtype, n, terms)

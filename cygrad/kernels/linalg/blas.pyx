@@ -11,6 +11,7 @@ import os
 
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from libc.stdint cimport uintptr_t
+from libc.string cimport memcpy
 
 from cygrad.kernels.array cimport itemsize
 from cygrad.kernels.by_dtype cimport call, put_number
@@ -218,14 +219,27 @@ cdef int scaled_gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py
                      Py_ssize_t ldc) except -1 nogil:
     """C := alpha op(A) op(B) + beta C, all row-major: op(A) is (m, k), op(B) is (k, n), C is (m, n); ta and tb
     transpose. With beta = 0, C is not read. Raises ValueError for sizes that do not fit into 32 bits."""
+    return biased_gemm(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, NULL)
+
+
+cdef int biased_gemm(int dtype, bint ta, bint tb, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, double alpha,
+                     const char* a, Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
+                     Py_ssize_t ldc, const char* bias) except -1 nogil:
+    """The same, or, unless `bias` is NULL, C := alpha op(A) op(B) + the n numbers of `bias` in each row, with the bits
+    of a C that starts as these and beta = 1."""
     cdef int t
     cdef Product p
     cdef Factors f
+    cdef Py_ssize_t i
     if m > 1 and n > 1 and k > 1: check_sizes(m, n, max(k, lda, ldb, ldc))
     if own or m < 2 or n < 2 or k < 2:
-        f = factors_of(dtype, ta, tb, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+        f = factors_of(dtype, ta, tb, n, k, alpha, a, lda, b, ldb, beta if bias == NULL else 1, c, ldc)
+        f.d = bias
         multiply_shared(&f, m)
         return 0
+    if bias != NULL:
+        for i in range(m): memcpy(c + i * ldc * itemsize(dtype), bias, n * itemsize(dtype))
+        beta = 1
     begin_products()
     if m * n * k < 16 * GRAIN: scaled_product(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
     else:

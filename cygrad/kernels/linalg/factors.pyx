@@ -30,7 +30,7 @@ cdef void add_product(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, doubl
     """C (m, n) += alpha A B; one stride of each is 1. If it is that of the rows of C, C' += alpha B' A'."""
     cdef Factors p
     if c_column == 1:
-        p = Factors(dtype, n, k, a, a_row, a_term, b, b_term, b_column, NULL, c, c_row, 1, alpha)
+        p = Factors(dtype, n, k, a, a_row, a_term, b, b_term, b_column, NULL, c, c_row, 1, alpha, NULL, 0)
         multiply_alone(&p, m)
     else: add_product(dtype, n, m, k, alpha, b, b_column, b_term, a, a_term, a_row, c, c_column, c_row)
 

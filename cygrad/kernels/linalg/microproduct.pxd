@@ -33,10 +33,14 @@ cdef struct Product:        # C (m, n) = A B, where B is packed in pieces
 
 cdef void multiply(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t ai,
                    const Step* steps, const char* b, char* c, Py_ssize_t ldc, double alpha, double beta) noexcept nogil
+cdef void multiply_onto(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t ai,
+                        const Step* steps, const char* b, char* c, Py_ssize_t ldc, double alpha, double beta,
+                        const char* d, Py_ssize_t ldd) noexcept nogil
 cdef void transpose(int dtype, Py_ssize_t n, Py_ssize_t columns, const char* b, Py_ssize_t step, char* to,
                     Py_ssize_t width) noexcept nogil
 cdef void multiply_lines(int dtype, Py_ssize_t m, Py_ssize_t n, const Lines* lines, const char* a, Py_ssize_t ai,
-                         const char* b, const int* places, char* c, Py_ssize_t ldc, bint adds) noexcept nogil
+                         const char* b, const int* places, char* c, Py_ssize_t ldc, const char* d,
+                         Py_ssize_t ldd) noexcept nogil
 cdef void multiply_packed(const Product* p) noexcept nogil
 
 cdef inline Py_ssize_t whole_vectors(Py_ssize_t n, Py_ssize_t size) noexcept nogil:

@@ -10,24 +10,36 @@ from cygrad.kernels.by_dtype cimport call
 
 cdef extern from "cygrad/microproduct.h" nogil:
     void cg_multiply_f(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const float* a, Py_ssize_t ai, const Step* steps,
-                       const float* b, float* c, Py_ssize_t ldc, float alpha, float beta)
+                       const float* b, float* c, Py_ssize_t ldc, float alpha, float beta, const float* d,
+                       Py_ssize_t ldd)
     void cg_multiply_d(Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const double* a, Py_ssize_t ai, const Step* steps,
-                       const double* b, double* c, Py_ssize_t ldc, double alpha, double beta)
+                       const double* b, double* c, Py_ssize_t ldc, double alpha, double beta, const double* d,
+                       Py_ssize_t ldd)
     void cg_transpose_f(Py_ssize_t n, Py_ssize_t columns, const float* b, Py_ssize_t step, float* to, Py_ssize_t width)
     void cg_transpose_d(Py_ssize_t n, Py_ssize_t columns, const double* b, Py_ssize_t step, double* to,
                         Py_ssize_t width)
     void cg_multiply_lines_f(Py_ssize_t m, Py_ssize_t n, const Lines* lines, const float* a, Py_ssize_t ai,
-                             const float* b, const int* places, float* c, Py_ssize_t ldc, int adds)
+                             const float* b, const int* places, float* c, Py_ssize_t ldc, const float* d,
+                             Py_ssize_t ldd)
     void cg_multiply_lines_d(Py_ssize_t m, Py_ssize_t n, const Lines* lines, const double* a, Py_ssize_t ai,
-                             const double* b, const int* places, double* c, Py_ssize_t ldc, int adds)
+                             const double* b, const int* places, double* c, Py_ssize_t ldc, const double* d,
+                             Py_ssize_t ldd)
 
 
 cdef void multiply(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t ai,
                    const Step* steps, const char* b, char* c, Py_ssize_t ldc, double alpha, double beta) noexcept nogil:
-    """C (m, n) = alpha A B + beta C; with beta = 0, C is not read. Element (i, k) of A is a[i * ai + steps[k].a], and
-    (k, j) of B is b[steps[k].b + j]. Rows of B and C are read and written in whole vectors: up to one vector beyond
+    """C (m, n) = alpha A B + beta C, as multiply_onto()."""
+    multiply_onto(dtype, m, n, k, a, ai, steps, b, c, ldc, alpha, beta, c, ldc)
+
+
+cdef void multiply_onto(int dtype, Py_ssize_t m, Py_ssize_t n, Py_ssize_t k, const char* a, Py_ssize_t ai,
+                        const Step* steps, const char* b, char* c, Py_ssize_t ldc, double alpha, double beta,
+                        const char* d, Py_ssize_t ldd) noexcept nogil:
+    """C (m, n) = alpha A B + beta D; with beta = 0, D is not read. Element (i, k) of A is a[i * ai + steps[k].a], and
+    (k, j) of B is b[steps[k].b + j]. Rows of B, C and D are read and written in whole vectors: up to one vector beyond
     column n - 1 must be memory of theirs, and is undefined in C afterwards."""
-    call(dtype, cg_multiply_f, cg_multiply_d, m, n, k, <void*>a, ai, steps, <void*>b, <void*>c, ldc, alpha, beta)
+    call(dtype, cg_multiply_f, cg_multiply_d, m, n, k, <void*>a, ai, steps, <void*>b, <void*>c, ldc, alpha, beta,
+         <void*>d, ldd)
 
 
 cdef void transpose(int dtype, Py_ssize_t n, Py_ssize_t columns, const char* b, Py_ssize_t step, char* to,
@@ -38,12 +50,13 @@ cdef void transpose(int dtype, Py_ssize_t n, Py_ssize_t columns, const char* b, 
 
 
 cdef void multiply_lines(int dtype, Py_ssize_t m, Py_ssize_t n, const Lines* lines, const char* a, Py_ssize_t ai,
-                         const char* b, const int* places, char* c, Py_ssize_t ldc, bint adds) noexcept nogil:
-    """C (m, n) = the dots of the lines of A, which begin at a[i * ai], and those of B, which begin at b[places[j]], + C
-    if `adds`. For long sums and few columns, which would fill the vectors of multiply() badly. Up to one vector beyond
-    a row of B must be readable; its values are not used."""
+                         const char* b, const int* places, char* c, Py_ssize_t ldc, const char* d,
+                         Py_ssize_t ldd) noexcept nogil:
+    """C (m, n) = the dots of the lines of A, which begin at a[i * ai], and those of B, which begin at b[places[j]], + D
+    unless it is NULL. For long sums and few columns, which would fill the vectors of multiply() badly. Up to one vector
+    beyond a row of B must be readable; its values are not used."""
     call(dtype, cg_multiply_lines_f, cg_multiply_lines_d, m, n, lines, <void*>a, ai, <void*>b, places, <void*>c, ldc,
-         adds)
+         <void*>d, ldd)
 
 
 cdef void multiply_packed(const Product* p) noexcept nogil:

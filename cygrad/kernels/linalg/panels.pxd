@@ -1,4 +1,4 @@
-cdef struct Factors:        # of C (m, n) = alpha A B + beta C, where B is (k, n); with beta = 0, C is not read
+cdef struct Factors:        # of C (m, n) = alpha A B + beta D, where B is (k, n); with beta = 0, D is not read
     int dtype
     Py_ssize_t n
     Py_ssize_t k
@@ -13,6 +13,8 @@ cdef struct Factors:        # of C (m, n) = alpha A B + beta C, where B is (k, n
     Py_ssize_t ldc
     double beta
     double alpha
+    const char* d           # NULL: D is C. multiply_shared() also takes others, of which beta must be 1:
+    Py_ssize_t ldd          # with 0, all rows of D are one
 
 cdef struct Batch:          # of products, each with its places in A, B and C
     Factors p               # the first

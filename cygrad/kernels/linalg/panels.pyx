@@ -14,7 +14,7 @@ from cygrad.kernels.array cimport MAX_NDIM, itemsize, real
 from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.lanes cimport WIDE, dot_of
 from cygrad.kernels.linalg.microproduct cimport (
-    CG_VECTOR, CG_WIDE, Lines, Step, multiply, multiply_lines, transpose,
+    CG_VECTOR, CG_WIDE, Lines, Step, multiply, multiply_lines, multiply_onto, transpose,
 )
 from cygrad.kernels.threads cimport n_threads, parallel_for, threads_for
 
@@ -134,7 +134,7 @@ cdef void multiply_rows(const Factors* p, Py_ssize_t m) noexcept nogil:
         for i in range(0 if p.beta else m): memset(p.c + i * p.ldc * size, 0, p.n * size)
         return
     t = cut(p.dtype, p.n, p.k)
-    if p.n <= TURNED and p.a_row == 1 and m >= t.lanes and p.packed == NULL: multiply_turned(p, m)
+    if p.n <= TURNED and p.a_row == 1 and m >= t.lanes and p.packed == NULL and p.d == NULL: multiply_turned(p, m)
     elif copies(p, m): multiply_many(p, &t, m)
     else: multiply_table(p, &t, m, NULL)
 
@@ -194,6 +194,7 @@ cdef void multiply_many(const Factors* p, const Cut* t, Py_ssize_t m) noexcept n
     while first < m:
         n = min(tall, m - first)
         q.a, q.c = p.a + first * p.a_row * size, p.c + first * p.ldc * size
+        if p.d != NULL: q.d = p.d + first * p.ldd * size
         multiply_table(&q, t, n, block)
         first += n
 
@@ -226,7 +227,9 @@ cdef void multiply_group(const Factors* p, const Cut* t, const Table* table, Py_
     cdef const char* packed = p.packed
     cdef const char* b = piece
     cdef const char* a
+    cdef const char* d
     cdef char* c
+    cdef Py_ssize_t ldd
     cdef double beta
     for i in range(up(p.k, t.terms)):
         first = i * t.terms
@@ -237,9 +240,11 @@ cdef void multiply_group(const Factors* p, const Cut* t, const Table* table, Py_
             a = block
         for j in range(t.panels):
             columns, c = min(t.width, p.n - j * t.width), p.c + j * t.width * size
+            d, ldd = c, p.ldc
+            if p.d != NULL and first == 0: d, ldd = p.d + j * t.width * size, p.ldd
             if table.reads and columns % t.lanes == 0:
                 b = p.b + (first * p.b_term + j * t.width) * size
-                multiply(p.dtype, m, columns, n, a, a_row, table.in_place, b, c, p.ldc, p.alpha, beta)
+                multiply_onto(p.dtype, m, columns, n, a, a_row, table.in_place, b, c, p.ldc, p.alpha, beta, d, ldd)
                 continue
             if packed == NULL:
                 b = piece
@@ -247,19 +252,20 @@ cdef void multiply_group(const Factors* p, const Cut* t, const Table* table, Py_
             else:
                 b = packed
                 packed += n * t.width * size
-            if columns % t.lanes: multiply_edge(p, t, m, columns, n, a, a_row, table.steps, b, c, beta)
-            else: multiply(p.dtype, m, columns, n, a, a_row, table.steps, b, c, p.ldc, p.alpha, beta)
+            if columns % t.lanes: multiply_edge(p, t, m, columns, n, a, a_row, table.steps, b, c, beta, d, ldd)
+            else: multiply_onto(p.dtype, m, columns, n, a, a_row, table.steps, b, c, p.ldc, p.alpha, beta, d, ldd)
 
 
 cdef void multiply_edge(const Factors* p, const Cut* t, Py_ssize_t m, Py_ssize_t columns, Py_ssize_t k, const char* a,
-                        Py_ssize_t a_row, const Step* steps, const char* packed, char* c, double beta) noexcept nogil:
+                        Py_ssize_t a_row, const Step* steps, const char* packed, char* c, double beta, const char* d,
+                        Py_ssize_t ldd) noexcept nogil:
     """The last panel, if whole vectors would write beyond the columns of C."""
     cdef char rows[EDGE * COLUMNS * 64]
     cdef Py_ssize_t i, n, first, size = itemsize(p.dtype)
     for i in range(up(m, EDGE)):
         first = i * EDGE
         n = min(<Py_ssize_t>EDGE, m - first)
-        if beta: copy_rows(c + first * p.ldc * size, p.ldc * size, n, columns * size, rows, t.width * size)
+        if beta: copy_rows(d + first * ldd * size, ldd * size, n, columns * size, rows, t.width * size)
         multiply(p.dtype, n, columns, k, a + first * a_row * size, a_row, steps, packed, rows, t.width, p.alpha,
                  beta)
         copy_rows(rows, t.width * size, n, columns * size, c + first * p.ldc * size, p.ldc * size)
@@ -280,6 +286,7 @@ cdef void some_rows(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil
     cdef Factors p = (<const Factors*>job)[0]
     p.a += start * p.a_row * itemsize(p.dtype)
     p.c += start * p.ldc * itemsize(p.dtype)
+    p.d += start * p.ldd * itemsize(p.dtype)
     multiply_rows(&p, stop - start)
 
 
@@ -288,6 +295,7 @@ cdef void some_columns(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
     cdef Factors p = s.p[0]
     p.b += start * p.b_column * itemsize(p.dtype)
     p.c += start * itemsize(p.dtype)
+    p.d += start * itemsize(p.dtype)
     p.n = stop - start
     multiply_rows(&p, s.m)
 
@@ -301,18 +309,30 @@ cdef void multiply_within(const Factors* p, Py_ssize_t m, int limit) noexcept no
     """The same on at most `limit` threads, with the same bits."""
     cdef int t = min(limit, threads_for(m * p.n * p.k // WORK))
     cdef Py_ssize_t lanes = CG_VECTOR // itemsize(p.dtype), part = min(<Py_ssize_t>ROWS, up(up(m, t), 8) * 8)
-    cdef Shared s = Shared(p, m)
+    cdef Factors q = p[0]
+    cdef Shared s = Shared(&q, m)
     if m == 0 or p.n == 0: return
+    if q.d == NULL: q.d, q.ldd = q.c, q.ldc
+    if q.d != q.c and (p.k == 0 or is_thin(p, m)):
+        call(p.dtype, start_rows[float], start_rows[double], <void*>q.d, &q, m)
     if is_thin(p, m):
         multiply_vector(p, m, min(limit, threads_for(m * p.n * p.k)))
     elif is_short(p, m):
         parallel_for(some_lines, &s, p.n, up(up(p.n, t), CG_WIDE) * CG_WIDE, t)
     elif is_narrow(p):
-        multiply_narrow(p, m, t)
+        multiply_narrow(&q, m, t)
     elif t > 1 and p.n > m and p.packed == NULL:
         parallel_for(some_columns, &s, p.n, up(up(p.n, t), COLUMNS * lanes) * COLUMNS * lanes, t)
     else:
-        parallel_for(some_rows, <void*>p, m, part, t)
+        parallel_for(some_rows, &q, m, part, t)
+
+
+cdef void start_rows(const real* d, const Factors* p, Py_ssize_t m) noexcept nogil:
+    """C = D, for a product with a vector, or of no terms."""
+    cdef real* c = <real*>p.c
+    cdef Py_ssize_t i, j
+    for i in range(m):
+        for j in range(p.n): c[i * p.ldc + j] = d[i * p.ldd + j]
 
 
 cdef inline bint is_thin(const Factors* p, Py_ssize_t m) noexcept nogil:
@@ -378,7 +398,7 @@ cdef Factors factors_of(int dtype, bint ta, bint tb, Py_ssize_t n, Py_ssize_t k,
                         Py_ssize_t lda, const char* b, Py_ssize_t ldb, double beta, char* c,
                         Py_ssize_t ldc) noexcept nogil:
     return Factors(dtype, n, k, a, 1 if ta else lda, lda if ta else 1, b, 1 if tb else ldb, ldb if tb else 1, NULL, c,
-                   ldc, beta, alpha)
+                   ldc, beta, alpha, NULL, 0)
 
 
 cdef void multiply_alone(const Factors* p, Py_ssize_t m) noexcept nogil:
@@ -426,9 +446,11 @@ cdef void some_narrow(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nog
     cdef int zero = 0
     cdef Lines lines = Lines(1, p.k, 0, &zero)
     cdef Py_ssize_t j, size = itemsize(p.dtype)
+    cdef const char* d = NULL
+    if p.beta: d = p.d + start * p.ldd * size
     for j in range(p.n): places[j] = <int>(j * p.b_column)
     multiply_lines(p.dtype, stop - start, p.n, &lines, p.a + start * p.a_row * size, p.a_row, p.b, places,
-                   p.c + start * p.ldc * size, p.ldc, p.beta != 0)
+                   p.c + start * p.ldc * size, p.ldc, d, p.ldd)
 
 
 cdef void some_lines(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
@@ -438,12 +460,14 @@ cdef void some_lines(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogi
     cdef int places[LINES]
     cdef int zero = 0
     cdef Lines lines = Lines(1, p.k, 0, &zero)
+    cdef const char* d = NULL
     cdef Py_ssize_t j, size = itemsize(p.dtype)
     for j in range(LINES): places[j] = <int>(j * p.b_column)
     j = start
     while j < stop:
+        if p.beta: d = p.d + j * size
         multiply_lines(p.dtype, s.m, min(<Py_ssize_t>LINES, stop - j), &lines, p.a, p.a_row,
-                       p.b + j * p.b_column * size, places, p.c + j * size, p.ldc, p.beta != 0)
+                       p.b + j * p.b_column * size, places, p.c + j * size, p.ldc, d, p.ldd)
         j += LINES
 
 
@@ -502,7 +526,7 @@ cdef void add_dots(const Thin* p, const real* m, const real* x, Py_ssize_t n, Py
     while first < n and whole:
         count = min(<Py_ssize_t>LINES, n - first)
         multiply_lines(p.dtype, 1, count, &lines, <const char*>x, 0, <const char*>(m + first * p.across), places,
-                       <char*>part, 0, False)
+                       <char*>part, 0, NULL, 0)
         for i in range(count): sum[first + i] += part[i]
         first += count
     if whole == terms: return

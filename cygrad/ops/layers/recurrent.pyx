@@ -261,7 +261,7 @@ cdef int weight_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
                 gather(free, &x, start * r.batch * r.width, count * r.batch * r.width)
                 states = free
             p = Factors(r.dtype, r.width, count * r.batch, dz + start * step, 1, k, states, r.width, 1, NULL,
-                        b.dx[W_IH].data, r.width, further, 1)
+                        b.dx[W_IH].data, r.width, further, 1, NULL, 0)
             multiply_shared(&p, rows)
             start += count
             further = True
@@ -282,7 +282,7 @@ cdef void state_product(const Recurrence* r, Py_ssize_t count, const char* dz, c
                         char* dw) noexcept nogil:
     """dw = dz' states, + dw if `further`. The last part of a GRU's weight has its own gradient, the last part of dz."""
     cdef Py_ssize_t n = r.hidden, k = gates_of(r.kind) * n, m = 2 * n if r.kind == GRU else k, size = itemsize(r.dtype)
-    cdef Factors p = Factors(r.dtype, n, count, dz, 1, k, states, n, 1, NULL, dw, n, further, 1)
+    cdef Factors p = Factors(r.dtype, n, count, dz, 1, k, states, n, 1, NULL, dw, n, further, 1, NULL, 0)
     multiply_shared(&p, m)
     if r.kind != GRU: return
     p.a, p.c = dz + 3 * n * size, dw + m * n * size
@@ -301,7 +301,7 @@ cdef int other_gradients(BackwardCall* b, Recurrence* r) except -1 nogil:
         a = saved(b, W_IH)
         r.width = a.layout.shape[1]
         p = Factors(r.dtype, r.width, rows, r.dgates, k, 1, dense(&a, &free), r.width, 1, NULL, b.dx[X].data, r.width,
-                    0, 1)
+                    0, 1, NULL, 0)
         multiply_shared(&p, count)
     for i in range(B_IH, H0):
         if not b.want[i]: continue

@@ -25,7 +25,7 @@ from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport MAX_NDIM, Array, Layout, is_real, itemsize
 from cygrad.kernels.bits cimport mask
 from cygrad.kernels.linalg cimport blas
-from cygrad.kernels.linalg.blas cimport check_sizes, scaled_gemm
+from cygrad.kernels.linalg.blas cimport biased_gemm, check_sizes, scaled_gemm
 from cygrad.kernels.linalg.panels cimport Batch, factors_of, multiply_batch
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reductions.reduce cimport sum_to
@@ -42,7 +42,6 @@ from cygrad.ops.shapes.shape import reshape, transpose
 cdef enum:
     STRIP = 16 << 10        # bytes of rows that linear packs at a time,
     STRIP_ROWS = 256        # but at least this many rows: products of fewer rows are slower
-    NEAR = 64 << 10         # bytes of a result that are written on one thread, while they are in the second cache
 
 cdef struct Matrix:         # an operand of gemm(): row-major, or the transpose of a row-major matrix
     const char* data
@@ -283,17 +282,23 @@ cdef class Linear(Operator):
         c.y[0].dtype = c.x[0].dtype
         check_sizes(rows_of(x), w.shape[0], w.shape[1])
         c.workspace_bytes = flat_capacity(&c.x[0]) + capacity(&c.x[1])
+        if c.n_in == 3 and not c.x[2].layout.dense: c.workspace_bytes += w.shape[0] * itemsize(c.x[2].dtype)
         c.work = work_of(c.y[0].layout, w.shape[1])
 
     cdef int forward(self, Call* c) except -1 nogil:
-        cdef Array copies[2]
+        cdef Array both[2]
         cdef char* workspace = c.workspace + flat_capacity(&c.x[0])
+        cdef const char* bias = NULL
         cdef int kind = (<Activation>c.attributes).kind
-        if c.n_in == 3: repeat(&c.x[2], &c.y[0])    # y starts as b in every row
-        row_products(&c.x[0], &c.x[1], True, &c.y[0], 1 if c.n_in == 3 else 0, c.workspace, workspace)
+        if c.n_in == 3:
+            bias = c.x[2].data
+            if not c.x[2].layout.dense:
+                bias = workspace + capacity(&c.x[1])
+                gather(<char*>bias, &c.x[2], 0, c.x[2].layout.size)
+        row_products(&c.x[0], &c.x[1], True, &c.y[0], bias, c.workspace, workspace)
         if kind >= 0:
-            copies[0] = copies[1] = c.y[0]
-            driver.each(VALUES[kind], copies)
+            both[0] = both[1] = c.y[0]
+            driver.each(VALUES[kind], both)
 
     cdef uint64_t keeps(self, const Call* c, uint64_t wanted) noexcept nogil:
         cdef uint64_t inputs = Operator.keeps(self, c, wanted)
@@ -340,7 +345,7 @@ cdef class Linear(Operator):
             return product_of_rows(&g, &other, &b.dx[1], b.row, factor(b, 1), adds(b, 1), b.workspace,
                                    b.workspace + flat_capacity(&g))
         other = saved(b, 1)
-        return row_products(&g, &other, False, &b.dx[0], 0, b.workspace, b.workspace + flat_capacity(&g))
+        return row_products(&g, &other, False, &b.dx[0], NULL, b.workspace, b.workspace + flat_capacity(&g))
 
     cdef object formula(self, c, int i, g):
         activation = c.attributes.activation
@@ -354,28 +359,6 @@ cdef class Linear(Operator):
         n = math.prod(g.shape[:-1])                 # (-1 is ambiguous where a size is 0)
         rows = reshape(g, (n, g.shape[-1])) if g.ndim != 2 else g
         return matmul(transpose(rows), reshape(x, (n, x.shape[-1])) if x.ndim != 2 else x)
-
-
-cdef int repeat(const Array* b, const Array* y) except -1 nogil:
-    """Write the vector b to every row of y, which is dense. In the cache, copies of the rows so far are longer and so
-    fewer than copies of b."""
-    cdef Layout rows, bias
-    cdef Py_ssize_t dims[4]
-    cdef Py_ssize_t strides[2]
-    cdef Array copies[2]
-    cdef Py_ssize_t row = b.layout.size * itemsize(b.dtype), nbytes = y.layout.size * itemsize(y.dtype), done = row
-    if nbytes <= NEAR and nbytes and b.layout.dense:
-        memcpy(y.data, b.data, row)
-        while done < nbytes:
-            memcpy(y.data + done, y.data, min(done, nbytes - done))
-            done += min(done, nbytes - done)
-        return 0
-    copies[0], copies[1] = b[0], strip(y, 0, rows_of(y.layout), &rows, dims, NULL)
-    bias = rows
-    strides[0], strides[1] = 0, b.layout.strides[0]
-    bias.strides, bias.dense = strides, False
-    copies[0].layout = &bias
-    return driver.each(COPY_LOOP, copies)
 
 
 cdef int times_derivative(BackwardCall* b, int kind) except -1 nogil:
@@ -428,26 +411,26 @@ cdef Array strip(const Array* a, Py_ssize_t row, Py_ssize_t n, Layout* seen, Py_
     return m
 
 
-cdef int row_products(const Array* x, const Array* w, bint tw, const Array* y, double beta, char* pack,
+cdef int row_products(const Array* x, const Array* w, bint tw, const Array* y, const char* bias, char* pack,
                       char* workspace) except -1 nogil:
-    """y = x op(w) + beta y, one strip of rows at a time; y is dense. Rows of x are packed into `pack`, w into
-    `workspace`."""
-    cdef Layout seen[2]
-    cdef Py_ssize_t dims[8]
-    cdef Py_ssize_t rows = rows_of(x.layout), most, row = 0, n
-    cdef Array a, b
-    cdef Matrix v
+    """y = x op(w), + `bias` in each row unless it is NULL, one strip of rows at a time; y is dense. Rows of x are
+    packed into `pack`, w into `workspace`."""
+    cdef Layout seen
+    cdef Py_ssize_t dims[4]
+    cdef Py_ssize_t rows = rows_of(x.layout), most = rows_at_once(x), row = 0, count
+    cdef Py_ssize_t k = x.layout.shape[x.layout.ndim - 1], n = y.layout.shape[y.layout.ndim - 1]
+    cdef Matrix a, b = matrix(w, 0, workspace)
+    cdef Array some
     if x.layout.dense:
-        n, v = x.layout.shape[x.layout.ndim - 1], matrix(w, 0, workspace)
-        return scaled_gemm(y.dtype, False, v.transposed != tw, rows, y.layout.shape[y.layout.ndim - 1], n, 1, x.data, n,
-                           v.data, v.ld, beta, y.data, y.layout.shape[y.layout.ndim - 1])
-    most = rows_at_once(x)
-    while True:
-        n = min(most, rows - row)
-        a, b = strip(x, row, n, &seen[0], dims, pack), strip(y, row, n, &seen[1], dims + 4, NULL)
-        products(&a, False, w, tw, &b, 1, beta, workspace)
-        row += n
-        if row >= rows: return 0                    # (after one empty call if rows is 0)
+        return biased_gemm(x.dtype, False, b.transposed != tw, rows, n, k, 1, x.data, k, b.data, b.ld, 0, y.data, n,
+                           bias)
+    while row < rows:
+        count = min(most, rows - row)
+        some = strip(x, row, count, &seen, dims, pack)
+        a = matrix(&some, 0, NULL)
+        biased_gemm(x.dtype, a.transposed, b.transposed != tw, count, n, k, 1, a.data, a.ld, b.data, b.ld, 0,
+                    y.data + row * n * itemsize(x.dtype), n, bias)
+        row += count
 
 
 cdef int product_of_rows(const Array* x, const Array* y, const Array* z, Py_ssize_t row_of_z, double alpha, double beta,
@@ -498,7 +481,6 @@ cdef object swapped(x):
     return transpose(x, (*range(n - 2), n - 1, n - 2))
 
 
-cdef driver.Loop* COPY_LOOP = driver.find("copy")
 cdef Operator MATMUL = MatMul(), LINEAR = Linear()
 OPERATORS = {o.name: o for o in (MATMUL, LINEAR)}
 

@@ -1,7 +1,7 @@
 """linear_cross_entropy: the cross-entropy of x weight' + bias, without the whole matrix of logits."""
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
@@ -11,7 +11,7 @@ from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.execute.run cimport apply3, apply_list
 from cygrad.kernels.losses cimport entropy as kernels
 from cygrad.kernels.array cimport Array, Layout, is_real, itemsize
-from cygrad.kernels.linalg.blas cimport check_sizes, gemm, scaled_gemm
+from cygrad.kernels.linalg.blas cimport biased_gemm, check_sizes, gemm, scaled_gemm
 from cygrad.kernels.by_dtype cimport number, put_number
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.losses.entropy cimport Entropy
@@ -91,14 +91,11 @@ cdef const char* logits_of(const Chunks* k, Py_ssize_t row, Py_ssize_t n) except
     """Compute the logits of n rows from `row` on. Returns these rows of x."""
     cdef int size = itemsize(k.dtype)
     cdef const char* x = k.x.data + row * k.width * size
-    cdef Py_ssize_t i
     if not k.x.layout.dense:
         gather(k.packed, k.x, row * k.width, n * k.width)
         x = k.packed
-    if k.bias != NULL:
-        for i in range(n): memcpy(k.logits + i * k.classes * size, k.bias, k.classes * size)
-    gemm(k.dtype, False, True, n, k.classes, k.width, x, k.width, k.w, k.width, 1 if k.bias != NULL else 0, k.logits,
-         k.classes)
+    biased_gemm(k.dtype, False, True, n, k.classes, k.width, 1, x, k.width, k.w, k.width, 0, k.logits, k.classes,
+                k.bias)
     return x
 
 

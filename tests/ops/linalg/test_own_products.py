@@ -182,6 +182,29 @@ def test_few_columns_are_added_to_grad():
             np.testing.assert_array_equal(x.grad.numpy(), 3 * (g @ y.T.astype("float32")))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_bias_is_added_to_each_row(dtype, two_threads):
+    """By dots, by blocks, by vectors and where there are no terms; integers are exact."""
+    rng = np.random.default_rng(11)
+    for m, n, k in [*itertools.product((0, 1, 2, 9, 50), (1, 3, 17, 48, 70), (0, 1, 5, 64, 300)), (700, 300, 130),
+                    (70, 900, 520), (1000, 4, 512)]:
+        x, w = (rng.integers(-4, 5, size).astype(dtype) for size in ((m, k), (n, k)))
+        whole = rng.integers(-4, 5, 2 * n).astype(dtype)
+        for b, t in ((whole[:n], cg.tensor(whole[:n])), (whole[::2], cg.tensor(whole)[::2])):
+            found = cg.linear(cg.tensor(x), cg.tensor(w), t).numpy()
+            np.testing.assert_array_equal(found, x @ w.T + b, err_msg=str((m, n, k)))
+
+
+def test_a_bias_has_the_same_bits_on_two_threads(two_threads):
+    rng = np.random.default_rng(12)
+    for m, n, k in [(1024, 512, 300), (300, 700, 520), (20, 3001, 640), (3000, 4, 512), (1, 4000, 600)]:
+        x, w, b = (cg.tensor(rng.normal(size=size).astype("float32")) for size in ((m, k), (n, k), n))
+        found = cg.linear(x, w, b).numpy().copy()
+        cg.set_num_threads(1)
+        np.testing.assert_array_equal(found, cg.linear(x, w, b).numpy())
+        cg.set_num_threads(2)
+
+
 def run(code, **environment):
     return subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True,
                           text=True)
