@@ -6,6 +6,7 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.interop.numpy cimport share_memory
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator, extras_of, give_extras
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows, empty_slice, put_rows
+from cygrad.core.graph.lifts cimport detached
 from cygrad.core.graph.tensor cimport (
     ADD, EXTRAS, NULL_REQ, WRITE, Leaf, PyObject_GC_Track, Tensor, current, ensure_tensor, gc_track, is_result,
     is_tracked, node_of, put_grad,
@@ -311,7 +312,9 @@ cpdef int clear_leaf(Leaf leaf) except -1:
 
 def detach(Tensor self) -> Tensor:
     """A tensor on the same memory, with the same version, that is not part of the graph."""
-    cdef Tensor y = view_of(self, lay.incref(self.layout))
+    cdef Tensor y
+    if self.lifted: return detached(self, flags().lifting)
+    y = view_of(self, lay.incref(self.layout))
     y.detached = True
     return y
 

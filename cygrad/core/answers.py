@@ -83,6 +83,11 @@ MODULE = {
     "inference_mode": "use no_grad()",
     "float": "use float32", "double": "use float64", "half": "there is no float16; use float32", "long": "use int64",
     "int": "use int32", "functional": "operators are functions of cygrad",
+    **{name: f"use func.{name}" for name in (
+        "grad", "value_and_grad", "vjp", "jvp", "linearize", "jacobian", "hessian", "vmap", "functional_call")},
+    "jacfwd": "use func.jacobian(f, mode=\"forward\")", "jacrev": "use func.jacobian(f, mode=\"reverse\")",
+    "elementwise_grad": "use func.jvp, or func.vmap(func.grad(f))",
+    "hessian_vector_product": "use func.hvp", "make_jvp": "use func.jvp", "make_vjp": "use func.vjp",
 }
 
 

@@ -21,6 +21,10 @@ class InplaceError(RuntimeError):
     """An in-place write would lose a gradient or make it wrong."""
 
 
+class PerformanceWarning(UserWarning):
+    """An operation runs in a slower way than others of its kind."""
+
+
 class PrecisionWarning(UserWarning):
     """A recorded operation promoted a float32 tensor that has a gradient to float64, because another operand is
     float64."""

@@ -9,6 +9,7 @@ ctypedef object (*apply1_t)(object op, object x, object attributes)
 ctypedef object (*apply2_t)(object op, object x, object y, object attributes)
 ctypedef object (*cast_t)(object tensor, int dtype)
 ctypedef object (*apply_inplace_t)(object op, object target, object other, object attributes)
+ctypedef object (*run_lifted_t)(object op, list operands, object attributes, object target)
 ctypedef int (*lend_buffer_t)(object tensor, Py_buffer* view, int flags) except -1
 ctypedef int (*renew_place_t)(object tensor) except -1
 ctypedef void (*tensor_made_t)(object tensor) noexcept
@@ -26,6 +27,9 @@ cdef class LateBound:
     cdef public object add, sub, mul, div, neg, abs, bitwise_and, bitwise_or, bitwise_xor, bitwise_not
     cdef public tuple comparisons       # in the order of Python's numbers for comparisons
     cdef public object matmul, pow, getitem, setitem, sum_to, locally_constant
+    cdef public object map_lanes        # ops/lanes: an operation on all lanes
+    cdef public object tangents_of      # ops/tangents: the tangents of the results of an operation
+    cdef public object zeros_like, broadcast_to
     cdef public object namespace        # cygrad itself: the public names, for messages
     cdef public object external_bytes   # core/store/external: the bytes of external memory that tensors share
     # core/interop: creating tensors from other data, printing them, reading them from Python
@@ -36,6 +40,8 @@ cdef class LateBound:
     cdef apply1_t apply1
     cdef apply2_t apply2
     cdef apply_inplace_t apply_inplace
+    cdef public object apply_list
+    cdef run_lifted_t run_lifted        # lifting: an operation on tensors that have lifts
     # core/graph
     cdef allocate_virtual_t allocate_virtual    # trace: the allocations of a thread that traces
     cdef make_virtual_t make_virtual    # trace: gives virtual memory to a buffer of zeros

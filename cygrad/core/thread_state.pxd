@@ -17,6 +17,7 @@ cdef extern from "cygrad/flags.h":
         void* node
         int telling
         void* inputs
+        int lifting
 
 cdef enum:                  # Flags.inspecting counts open scopes of these kinds
     ANOMALIES = 0xFFFF      # a mask: detect_anomaly

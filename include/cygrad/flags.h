@@ -19,6 +19,7 @@ struct cg_flags {
     void *node;      /* the node that the innermost backward pass processes */
     int telling;     /* whether a listener to memory events runs */
     void *inputs;    /* the tuple of inputs of the innermost Function.forward, which forward may write to */
+    int lifting;     /* number of levels of cg.func that operations see: the first of the thread's (core/graph/lifts) */
 };
 
 #endif

@@ -8,22 +8,25 @@ from libc.stdint cimport uint64_t
 
 from cygrad.core.execute.executor cimport Execution, begin, compute, end, infer, place_over, record, set_operands
 from cygrad.core.execute.forward cimport drop_frozen, note_call, note_inputs, read_outside, trace_forward
+from cygrad.core.execute.lifting cimport operand_list, reads_lifted
 from cygrad.core.execute.nans cimport reads_nan, refuse_nan
 from cygrad.core.execute.operands cimport (
     Operand, plain_operand, prepare, read_operand, read_tensor, release_operand, release_operands,
+    usable,
 )
 from cygrad.core.execute.recipes cimport Recipe, begin_recipe, finish_recipe_over
 from cygrad.core.execute.run cimport wanted_inputs
 from cygrad.core.graph cimport checksums
 from cygrad.core.graph.construct cimport copy_plain
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator
+from cygrad.core.graph.lifts cimport is_lifted
 from cygrad.core.graph.operator cimport Call, Operator, input_bit
 from cygrad.core.graph.packed cimport will_write
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.provenance cimport remember_write
 from cygrad.core.graph.slots cimport OWN, Slot
 from cygrad.core.graph.tensor cimport (
-    NULL_REQ, Leaf, Node, Tensor, array_of, attach, current, is_result, is_variable, ready, slots_of,
+    NULL_REQ, Leaf, Node, Tensor, array_of, attach, current, is_result, is_variable, slots_of,
 )
 from cygrad.core.graph.calls cimport calls_of
 from cygrad.core.graph.trace cimport Trace, is_frozen, raise_version, refuse_trace, seen_leaf
@@ -51,6 +54,10 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
     cdef tuple noted = None
     cdef Recipe recipe = None
     cdef bint had_nan = False                       # an operand
+    if f.lifting and (reads_lifted(x, n, f.lifting) or is_lifted(target, f.lifting)):
+        try: late_bound.run_lifted(op, operand_list(x, n), attributes, target)
+        finally: release_operands(x, n)
+        return 0
     begin(&e, op, attributes, f)
     try:
         check_writable(target, f)
@@ -222,7 +229,7 @@ cdef object apply_inplace(Operator op, Tensor target, other, attributes):
     """Write op(target, other) to `target` and return it."""
     cdef Operand o[2]
     other = plain_operand(other)
-    ready(target)
+    usable(target)
     read_tensor(&o[0], target)
     read_operand(&o[1], other)
     run_into(op, o, 2, attributes, target)

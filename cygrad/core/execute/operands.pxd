@@ -4,7 +4,7 @@ operation (a callback, a finalizer) cannot free them."""
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.trace cimport made_here
-from cygrad.core.store.buffer cimport VIRTUAL, ZEROS, Buffer, drop, hold
+from cygrad.core.store.buffer cimport VIRTUAL, ZEROS, Buffer, drop, hold, make
 from cygrad.core.store.layout cimport SCALAR, decref, incref
 from cygrad.kernels.array cimport Array, itemsize
 
@@ -21,9 +21,18 @@ cdef struct Operand:
 
 
 cdef inline bint is_plain(v) noexcept:
-    """Whether `v` can be read without conversion: a tensor with memory, or a Python number."""
-    if type(v) is Tensor: return not (<Tensor>v).buffer.flags & (ZEROS | VIRTUAL) or made_here((<Tensor>v).buffer)
+    """Whether `v` can be read without conversion: a tensor with memory, one that stands for lanes, or a Python number.
+    """
+    if type(v) is Tensor: return not (<Tensor>v).buffer.flags & (ZEROS | VIRTUAL) or is_usable(<Tensor>v)
     return PyFloat_Check(v) or PyLong_Check(v)
+
+cdef inline bint is_usable(Tensor t) noexcept:
+    """Whether operations can use a tensor whose buffer is ZEROS or VIRTUAL."""
+    return made_here(t.buffer) or t.lifted and t.buffer.flags & VIRTUAL
+
+cdef inline int usable(Tensor t) except -1:
+    """ready() for an operand."""
+    return make(t.buffer) if t.buffer.flags & (ZEROS | VIRTUAL) and not is_usable(t) else 0
 
 cdef inline void read_tensor(Operand* o, Tensor t) noexcept:
     """Read a tensor that has memory: see ready() in core/graph/tensor.pxd."""

@@ -7,7 +7,7 @@ from cpython.float cimport PyFloat_AS_DOUBLE
 from libc.string cimport memcpy
 
 from cygrad.core.dtypes cimport default_dtype, promote
-from cygrad.core.graph.tensor cimport ensure_tensor, is_tracked, ready
+from cygrad.core.graph.tensor cimport ensure_tensor, is_tracked
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.source cimport warn_here
 from cygrad.core.thread_state cimport flags
@@ -29,7 +29,7 @@ cdef object plain_operand(v):
     before any operand of the operation is read."""
     if is_plain(v): return v
     t = ensure_tensor(v)
-    ready(t)
+    usable(t)
     return t
 
 

@@ -8,15 +8,16 @@ from cygrad.core.execute.executor cimport (
 from cygrad.core.execute.forward cimport (
     drop_frozen, note_call, note_inputs, read_outside, refuse_shape, trace_forward,
 )
+from cygrad.core.execute.lifting cimport operand_list, reads_lifted
 from cygrad.core.execute.nans cimport reads_nan, refuse_nan
 from cygrad.core.execute.operands cimport (
     Operand, convert, is_plain, plain_operand, prepare, read_operand, read_tensor, release_operands,
-    warn_if_widened,
+    usable, warn_if_widened,
 )
 from cygrad.core.execute.recipes cimport begin_recipe, finish_recipe
 from cygrad.core.graph.operator cimport MAX_INPUTS, N_INLINE, Call, Operator, input_bit
 from cygrad.core.graph.packing cimport pack
-from cygrad.core.graph.tensor cimport Node, Tensor, attach, ensure_tensor, fill, is_tracked, ready, shell
+from cygrad.core.graph.tensor cimport Node, Tensor, attach, ensure_tensor, fill, is_tracked, shell
 from cygrad.core.graph.calls cimport calls_of
 from cygrad.core.graph.trace cimport Trace
 from cygrad.core.graph.views cimport join
@@ -67,6 +68,9 @@ cdef object run(Operator op, Operand* x, int n, object attributes):
     cdef Node node = None
     cdef int i, n_visible
     cdef bint graphless = False     # an input comes from a gradient without a graph: for the error of a later backward
+    if f.lifting and reads_lifted(x, n, f.lifting):
+        try: return late_bound.run_lifted(op, operand_list(x, n), attributes, None)
+        finally: release_operands(x, n)
     if f.trace != NULL and n and (<Trace>f.trace).into is not None: return run_redirected(op, x, n, attributes)
     begin(&e, op, attributes, f)
     try:
@@ -140,7 +144,7 @@ cdef inline void take_result(Execution* e, int k, Tensor y, Node node) noexcept:
 cdef object apply1(Operator op, x, attributes):
     cdef Operand o[1]
     cdef Tensor t = ensure_tensor(x)
-    ready(t)
+    usable(t)
     read_tensor(&o[0], t)
     return run(op, o, 1, attributes)
 
@@ -190,4 +194,5 @@ def apply(Operator op, *inputs, attributes=None):
     return apply_list(op, list(inputs), attributes)
 
 
+late_bound.apply_list = lambda op, xs, attributes: apply_list(op, xs, attributes)
 late_bound.apply1, late_bound.apply2 = <apply1_t>apply1, <apply2_t>apply2

@@ -48,7 +48,7 @@ cdef int free_memory(Tensor t) except -1:
     t.buffer = &nothing
     t.layout = lay.incref(EMPTY)
     t.rewrites = 0
-    t._tracked = t.detached = t.view = False
+    t._tracked = t.detached = t.view = t.lifted = False
     if t._node is not None or t.base is not None: PyObject_GC_UnTrack(<PyObject*>t)
     t.base = None
     Py_SET_TYPE(<void*>t, <void*>FreedTensor)       # it has the same size, and is static as Tensor is

@@ -113,6 +113,7 @@ cdef class Operator:
     cdef readonly bint views        # output 0 is a view of an input,
     cdef readonly bint shows_part   # with each element of a part of the input once: see BackwardPass.runs_early()
     cdef readonly bint data_dependent_shape     # the shape of the result depends on values, which infer reads
+    cdef readonly bint diagonal     # the formula of the gradient of an input is that of a tangent too
     cdef readonly bint signs        # backward needs only the signs of the saved output
     cdef readonly bint zero_derivative      # an input that gets no gradient has a derivative of zeros
     cdef readonly bint gradient_is_view     # by default, the gradient of input 0 is a view of that of the output,

@@ -38,9 +38,11 @@ cdef class Operator:
         alias           whether the view that it gives is that of all elements of its input, in the same shape,
         in_order        or in any shape, in the same order,
         may_copy        and whether it gives a copy instead if they are not in row-major order
+        lanes           the rule by which it computes all lanes of cg.func.vmap (cygrad/func/lanes.py); "": lane by lane
+        tangent         the rule for the tangents of its results (cygrad/func/forward.py); "": double reverse
 
     The table, nets, their files and the operator page read this."""
-    called = traits = no_gradient = hidden = reads = ""
+    called = traits = no_gradient = hidden = reads = lanes = tangent = ""
     integers = None
     selects = sparse = alias = in_order = may_copy = False
 

@@ -34,6 +34,7 @@ cdef class Extras:
     cdef object line        # (file, line) that recorded the node, while detect_anomaly is on
 
 cdef dict all_extras        # address of a node -> its Extras
+cdef dict all_lifts         # address of a tensor -> the list of its Lifts (lifts.pxd)
 
 
 cdef class Node:            # 144 bytes; a graph of a million operations has a million nodes
@@ -100,6 +101,7 @@ cdef class Tensor:
     cdef uint8_t _tracked   # operations on it are recorded while recording
     cdef uint8_t detached   # shares memory with a tensor, but is not part of its graph
     cdef uint8_t view       # it is a view of the tensor that `base` describes
+    cdef uint8_t lifted     # it has Lifts, in a side table (lifts.pxd)
     cdef uint32_t rewrites  # the buffer's count when these fields were last updated (views.pyx)
     cdef object __weakref__
 
@@ -163,6 +165,7 @@ cdef inline bint is_result(Tensor t) except -1:
 cdef inline void empty_tensor(Tensor t) noexcept:
     """Release the memory of a tensor and the gradient of a variable."""
     if t._node is not None and (t._node.op is None or t._node.flags & EXTRAS): release_accumulator(t)
+    if t.lifted: all_lifts.pop(<size_t><void*>t)
     drop(t.buffer)
     decref(t.layout)
 

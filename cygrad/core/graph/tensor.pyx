@@ -49,6 +49,7 @@ cdef class Extras:
     pass
 
 all_extras = {}
+all_lifts = {}
 
 @cython.binding(False)
 @cython.embedsignature.format("clinic")
