@@ -94,6 +94,7 @@ cdef class Elementwise(Operator):
     operands = "x"
     number = ""
     integers = TO_FLOATS
+    lanes, tangent = "broadcasting", "diagonal"
     code, bits = "", 1
 
     def __cinit__(self):
@@ -110,6 +111,7 @@ cdef class Elementwise(Operator):
         self.width = cls.bits
         codes = {name: i for i, name in enumerate(names)} | {"g": G, "p": NUMBER, "out": OUT, "code": CODE}
         if cls.code: self.coder = driver.find(cls.code)
+        self.diagonal = not cls.code and not self.signs         # (such formulas read what only a node has)
         for i, name in enumerate(names):
             self.derivative(&self.rules[i], [*getattr(cls, "d" + name, "").split()], codes)
             self.saved_for[i] = self.rules[i].saved | (output_bit(1) if self.rules[i].coded else 0)
@@ -392,6 +394,7 @@ cdef class View(Operator):
     `grad_layout` computes that of the input's gradient, which is a view of the output's gradient. Both write to a
     LocalLayout."""
     traits = "fused differentiable views gradient_is_view"
+    tangent = "linear"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         with gil: raise NotImplementedError("a subclass of View must implement view_layout")

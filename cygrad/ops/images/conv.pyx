@@ -118,6 +118,7 @@ cdef int compute(Conv* v, const Array* a, char* workspace, size_t nbytes) except
 
 cdef class Bilinear(Operator):
     """The base of the three. `place` has the role of each input and of the output."""
+    lanes, tangent = "convolving", "affine"
     operands, reads = "x weight bias?", {"x": "weight", "weight": "x"}
     traits = "promotes fused differentiable"
     cdef Role place[3]
@@ -284,6 +285,7 @@ cdef class WeightGradient(Bilinear):
     dy = x convolved with g
 
     The gradient of the weights of a convolution, of which formulas are made."""
+    lanes, tangent = "gradients_of_weights", "bilinear"
     operands, reads = "x y", {"x": "y", "y": "x"}
 
     def __cinit__(self, str name):

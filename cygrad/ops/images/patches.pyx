@@ -57,6 +57,7 @@ cdef void unfold_into(const void* attributes, const Array* x, const Array* y) no
 
 cdef class Unfold(Operator):
     """y = x[c, p stride + k dilation - padding] at (c k, p)        dx = fold(g)"""
+    lanes, tangent = "samples", "linear"
     traits = "fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -84,6 +85,7 @@ cdef class Unfold(Operator):
 
 cdef class Fold(Operator):
     """y = sum of x over the elements of patches that lie there        dx = unfold(g)"""
+    lanes, tangent = "samples", "linear"
     traits = "fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:

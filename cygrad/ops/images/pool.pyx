@@ -85,6 +85,7 @@ cdef int infer_planes(Call* c, const Py_ssize_t* size) except -1 nogil:
 
 cdef class Pools(Operator):
     """The base of all: one floating input, or one and the places of maxima."""
+    lanes = "samples"
     traits = "fused differentiable"
 
     def __cinit__(self, str name):
@@ -129,6 +130,7 @@ cdef int check_places(str name, const void* attributes) except -1 nogil:
 
 cdef class Places(Pools):
     """The base of pool_put and pool_take: an input of images, and the places. The gradient of each is the other."""
+    lanes = "pairs_of_samples"
     no_gradient = reads = "place"
     cdef bint puts
 
@@ -178,6 +180,7 @@ cdef class PoolTake(Places):
 
 cdef class AvgPool(Pools):
     """y = mean of x in each window        dx = sum of g / elements of the window, over the windows that x is in"""
+    tangent = "linear"
     traits = "promotes promotes_to_float fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -199,6 +202,7 @@ cdef class AvgSpread(Pools):
     """x = sum of y / elements of the window, over the windows that x is in        dy = mean of g in each window
 
     The gradient of avg_pool, of which its formula is made."""
+    tangent = "linear"
     operands = "y"
 
     cdef int infer(self, Call* c) except -1 nogil:

@@ -79,6 +79,7 @@ cdef int infer_images(Operator op, Call* c, const Py_ssize_t* sizes) except -1 n
 
 cdef class Resampling(Operator):
     """A resize, or its transpose with `back`. The gradient of each is the other."""
+    lanes, tangent = "samples", "linear"
     traits = "fused differentiable"
     cdef bint back
 

@@ -164,6 +164,7 @@ cdef object below(y):
 
 cdef class Glu(Operator):
     """y = a sigmoid(b), x = [a, b]        dx = [g s, g a s (1 - s)], s = sigmoid(b)        (along an axis)"""
+    lanes = "shifting"
     traits = "promotes promotes_to_float fused differentiable"
     reads = "x"
 

@@ -172,6 +172,7 @@ cdef class Attend(Operator):
 
     Backward keeps q, k, v, the mask, y and log sum e^s of each query (a hidden output), and computes p again, block by
     block; for dv alone neither v nor y. The formula, for create_graph, makes all of p and ds."""
+    lanes = "aligning"
     traits = "fused differentiable joint_formula"
     operands, hidden = "query key value attn_mask?", "logs"
     reads = dict.fromkeys(("query", "key", "attn_mask"), "query key value attn_mask y logs") | {

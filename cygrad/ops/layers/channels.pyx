@@ -81,6 +81,7 @@ cdef int check_channels(str name, const Call* c, int first) except -1 nogil:
 cdef class ChannelNorm(Operator):
     """The base of normalizations of x (n, channels, ...). The last inputs, from `first` on, are an optional weight, and
     then an optional bias, for each channel. Output 1 has statistics, which backward keeps."""
+    lanes = "normalizing_channels"
     operands, hidden = "x weight? bias?", "statistics"
     reads = {"x": "x weight statistics", "weight": "x statistics"}
     traits = "promotes promotes_to_float fused differentiable"
@@ -143,6 +144,7 @@ cdef class ChannelNorm(Operator):
 cdef class GroupNorms(ChannelNorm):
     """The base of group_norm and instance_norm. Backward keeps x, the mean and the rate of each group (a hidden output)
     and, for dx, weight."""
+    lanes = "normalizing_samples"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Layout* x = c.x[0].layout

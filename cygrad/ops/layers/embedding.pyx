@@ -78,6 +78,7 @@ cdef class Embedding(Operator):
     """y = w[i]        dw = 0, with dw[i] += g
 
     Saves the indices, in the smallest dtype. No gradient flows to the row padding_idx."""
+    lanes, tangent = "looking_up", "linear"
     traits = "fused differentiable"
     operands, no_gradient, sparse = "indices weight", "indices", True
     hidden = reads = "places"

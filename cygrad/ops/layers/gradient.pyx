@@ -23,6 +23,7 @@ cdef class Factor(Attributes):
 
 cdef class ScaleGradient(Operator):
     """y = x (a view)        dx = s g, s a number"""
+    lanes = "leading"
     traits = "fused differentiable views overwrites_gradient"
     alias = in_order = True
 
@@ -37,6 +38,7 @@ cdef class LocallyConstant(Operator):
     """y = z (a view)        dz = g        dx = 0 for each x that z is locally constant in
 
     The inputs are z and a tensor for each x, of which only the position in the graph is used."""
+    lanes, tangent = "leading", "first"
     traits = "differentiable views zero_derivative"
     operands = "z []xs"
     alias = in_order = True

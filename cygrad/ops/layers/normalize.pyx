@@ -58,6 +58,7 @@ cdef class RowNorm(Operator):
     row.
 
     Backward keeps x, the rate of each row (a hidden output) and, for dx, weight."""
+    lanes = "normalizing_rows"
     traits = "promotes promotes_to_float fused differentiable"
     hidden, reads = "rates", {"x": "x weight rates", "weight": "x rates"}
     cdef bint centred

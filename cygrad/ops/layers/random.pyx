@@ -30,6 +30,7 @@ cdef class Dropout(Operator):
     """y = x / (1 - p) where kept, else 0        dx = g / (1 - p) where kept, else 0
 
     Backward saves nothing: it draws the mask from the key and the counter again."""
+    lanes, tangent = "leading", "linear"
     traits = "promotes promotes_to_float fused differentiable mode_dependent overwrites_gradient"
     row = "dropout_with"
 
@@ -57,6 +58,7 @@ cdef class DropoutIdentity(Operator):
     """y = x (a view)        dx = g
 
     dropout in predict mode. It is recorded because backward must detect nodes that depend on the mode."""
+    lanes, tangent = "leading", "linear"
     traits = "fused differentiable mode_dependent views gradient_is_view"
     alias = in_order = True
 

@@ -56,6 +56,7 @@ cdef Layout* along(const Layout* x, const void* line, LocalLayout* l) noexcept n
 
 cdef class TakeDiagonal(Operator):
     """y = the diagonal of x, a view        dx = diag(g)"""
+    lanes, tangent = "shifting", "linear"
     called, traits = "diagonal", "differentiable views"
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -70,6 +71,7 @@ cdef class TakeDiagonal(Operator):
 
 cdef class Diag(Operator):
     """y = 0, with x on its diagonal        dx = diagonal(g)"""
+    tangent = "linear"
     traits = "differentiable"
     functions = {"put_diagonal": "x"}
 

@@ -97,6 +97,7 @@ cdef class MatMul(Operator):
     """z = x y        dx = g y'        dy = x' g        (over the last two dimensions, the others broadcast)"""
     called, traits = "matmul", "promotes fused differentiable"
     operands, reads = "x y", {"x": "y", "y": "x"}
+    lanes, tangent = "broadcasting", "bilinear"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef Py_ssize_t shape[MAX_NDIM]
@@ -256,6 +257,7 @@ cdef class Linear(Operator):
     s = g a', where the derivative a' of the activation is computed from y (without an activation s = g)
 
     The activation is applied to the product in place."""
+    lanes, tangent = "linear", "affine"
     traits = "promotes fused differentiable"
     operands, reads = "x w b?", {"x": "w", "w": "x"}
 

@@ -59,6 +59,7 @@ cdef int refuse_matrix(Operator op, Py_ssize_t i, const Layout* x, what) except 
 
 cdef class OfMatrices(Operator):
     """The base of operators whose only input, x, is a batch of matrices."""
+    lanes = "leading"
     traits = "promotes promotes_to_float differentiable"
 
     cdef int describe(self, Call* c, bint square) except -1 nogil:

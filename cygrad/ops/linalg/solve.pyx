@@ -79,6 +79,7 @@ cdef Array spread(const Array* x, const Layout* y, LocalLayout* l) noexcept nogi
 cdef class LinearSolver(Operator):
     """The base of solve and solve_triangular. Inputs: matrices x (..., n, n) and right sides b, whose leading
     dimensions broadcast."""
+    lanes = "aligning"
     traits = "promotes promotes_to_float differentiable joint_formula"
     operands, reads = "x b", {"x": "x y", "b": "x"}
 
@@ -282,6 +283,7 @@ cdef class LstSq(Operator):
 
     x^+ is the pseudo-inverse. Backward keeps x, b and y, and computes x^+ again. The derivative is that at constant
     rank. Outputs: y, the rank and the singular values, of which only y has a gradient."""
+    lanes = "leading"
     called, traits = "lstsq", "promotes promotes_to_float differentiable joint_formula"
     row, operands, functions, outputs = "lstsq_parts", "x b", {"lstsq": "x b"}, "y rank s"
     reads = {"x": "x b y", "b": "x"}

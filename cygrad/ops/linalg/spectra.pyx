@@ -48,6 +48,7 @@ cdef class SpectralGaps(Operator):
     """y = 1 / (w[j] - w[i]) at [i, j], 0 for i = j        dw = the sums of g y^2 over j less those over i
 
     With `singular`, the squares of w are subtracted, and dw is multiplied by 2 w. Equal values raise LinAlgError."""
+    lanes = "leading"
     traits = "promotes promotes_to_float differentiable"
     operands = "w"
 

@@ -113,6 +113,7 @@ cdef class Criterion(Operator):
 
     and its formula. All inputs have one shape; the public function
     broadcasts them. Backward keeps the inputs that the kernels of the wanted gradients read."""
+    lanes = "reducing_elements"
     operands, numbers = "x target", ""
     traits = "promotes promotes_to_float fused differentiable"
     variants, second = (), None

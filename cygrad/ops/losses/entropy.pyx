@@ -32,6 +32,7 @@ cdef class CrossEntropy(ClassLoss):
 
     With smoothing s, t = w ((1 - s) onehot(label) + s / classes) takes the place of w[label] onehot(label). Backward
     keeps x, the labels, w, and log sum e^(x - max) of each row (a hidden output)."""
+    lanes = "reducing_classes"
     operands, no_gradient = "x target weight?", "target weight"
     functions = {"cross_entropy_along": "x target weight?"}
     hidden, reads = "logs", "x target weight logs"
@@ -166,6 +167,7 @@ cdef class NllLoss(ClassLoss):
     """y = mean of -w[label] x[label]        dx = -g w[label] onehot(label) / sum of w[label]
 
     Backward keeps the labels and w."""
+    lanes = "reducing_classes"
     operands, no_gradient, reads = "x target weight?", "target weight", "target weight"
 
     cdef int forward(self, Call* c) except -1 nogil:

@@ -88,6 +88,7 @@ cdef class Mse(Operator):
     """z = mean of (x - y)^2        dx = 2 g (x - y) / n        dy = -2 g (x - y) / n
 
     The operator's input is x - y, which sub computes, so that backward keeps one array and not two."""
+    lanes = "reducing_elements"
     traits = "promotes promotes_to_float fused differentiable"
     row, operands, reads, functions = "mean_square", "difference", "difference", {"mse": "x y"}
 
@@ -137,6 +138,7 @@ cdef class BceWithLogits(Operator):
 
     Backward keeps x and, for dx, t. If all targets are 0 or 1 and need no gradient, a bit for each replaces t (a hidden
     output). Keeping sigmoid(x) - t would suffice for dx, but the derivative of dx needs sigmoid(x) itself."""
+    lanes = "reducing_elements"
     traits = "promotes promotes_to_float fused differentiable"
     operands, reads = "x targets", {"x": "x targets", "targets": "x"}
 

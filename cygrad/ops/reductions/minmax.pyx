@@ -95,6 +95,7 @@ cdef class Min(Extreme):
 
 cdef class ArgExtreme(Reduction):
     """y = first index of the largest (smallest) x along an axis; no gradient"""
+    lanes = "places"
     traits = ""
     cdef bint least
 

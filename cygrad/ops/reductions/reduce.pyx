@@ -51,6 +51,7 @@ cdef class Axes(Attributes):
 
 cdef class Reduction(Operator):
     """The base of reductions; their attributes are Axes."""
+    lanes = "shifting"
     traits = "fused differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -167,6 +168,7 @@ cdef Layout* repeated(const BackwardCall* b, const Layout* g) except NULL nogil:
 
 cdef class Sum(Reduction):
     """y = sum of x over axes        dx = g, repeated"""
+    tangent = "linear"
     traits = "fused differentiable gradient_is_view"
     integers = np.sum
 
@@ -182,6 +184,7 @@ cdef class Sum(Reduction):
 
 cdef class Mean(Reduction):
     """y = (sum of x over axes) / n        dx = g / n, repeated"""
+    tangent = "linear"
     traits = "promotes promotes_to_float fused differentiable"
 
     cdef int forward(self, Call* c) except -1 nogil:

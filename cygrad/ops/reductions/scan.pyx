@@ -33,6 +33,7 @@ cdef class Scan(Attributes):
 
 cdef class Cumsum(Operator):
     """y_k = sum of x_i, i up to k        dx_k = sum of g_i, i from k on"""
+    lanes, tangent = "shifting", "linear"
     functions, integers = {"cumsum_reversed": "x"}, np.cumsum
     traits = "fused differentiable overwrites_gradient"
 
@@ -120,6 +121,7 @@ cdef class Cumprod(Operator):
     """y_k = product of x_i, i up to k        dx_k = (product of x_i, i < k) s_k, s_k = g_k + x_k+1 s_k+1
 
     Nothing is divided, so the gradient is exact for zeros too. It takes two passes and keeps x alone."""
+    lanes = "shifting"
     reads, integers = "x", np.cumprod
     traits = "fused differentiable"
 
@@ -166,6 +168,7 @@ cdef class Recurrence(Operator):
 
     In reverse y_k = x_k + a_k+1 y_k+1, which is the transposed matrix, with da_k = dx_k-1 y_k. The first a is not used.
     The gradient of cumprod is made of it."""
+    lanes = "shifting"
     traits = "differentiable"
     operands, reads = "x a", {"x": "a", "a": "a y"}
 
@@ -194,6 +197,7 @@ cdef class ExtremePlaces(Operator):
     """y_k = the last index of the largest (smallest) x_i, i up to k        no gradient
 
     cummax() and cummin() gather the values with these indices; their gradient is that of gather."""
+    lanes = "shifting"
     selects = True
     cdef bint least
 

@@ -30,6 +30,7 @@ cdef Loop* EXP_DERIVATIVE = driver.find("exp_derivative")
 cdef class ByRows(Operator):
     """The base of both: `value` computes rows from rows, `gradient` from the rows of g and the output. The attributes
     are an Axis."""
+    lanes = "shifting"
     traits = "promotes promotes_to_float fused differentiable"
     reads = "y"
     cdef RowLoop* value

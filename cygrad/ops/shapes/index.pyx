@@ -156,6 +156,7 @@ cdef class Take(Operator):
     """y = x[.., i, ..]        dx = 0, with dx[.., i, ..] += g
 
     The inputs are x and index arrays that broadcast, for adjacent dimensions. Saves the indices."""
+    lanes, tangent = "taking", "linear"
     traits = "fused differentiable"
     row, operands, functions = "take_at", "x *indices", {"take": "x indices"}
     no_gradient, reads = "indices", {"x": "indices"}
@@ -241,6 +242,7 @@ cdef int check_along(str name, const Array* x, int axis, const Array* index) exc
 
 cdef class Gathering(Operator):
     """The base of both: elements of x by an index, along an axis. Saves the index."""
+    lanes, tangent = "shifting", "linear"
     called, traits = "gather", "fused differentiable"
     operands, no_gradient, reads = "x index", "index", {"x": "index"}
 
@@ -358,6 +360,7 @@ cdef class ScatterAdd(Operator):
     """y = x, with y[index] += s along an axis        dx = g        ds = g[index] along it
 
     The inputs are x, the index and s, which has the shape of the index. Saves the index."""
+    lanes, tangent = "shifting", "linear"
     traits = "differentiable"
     operands, no_gradient, reads = "x index src", "index", {"src": "index"}
 
@@ -421,6 +424,7 @@ cdef class Classes(Attributes):
 
 cdef class OneHot(Operator):
     """y = 0, with y[i, label[i]] = 1        no gradient"""
+    lanes = "leading"
     operands = "labels"
 
     cdef int infer(self, Call* c) except -1 nogil:

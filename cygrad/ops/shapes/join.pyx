@@ -71,6 +71,7 @@ cdef class Parts(Attributes):
 cdef class Join(Operator):
     """The base of operators that join their inputs along an axis. The gradients are views of the output's gradient, and
     nothing is saved."""
+    lanes, tangent = "shifting", "linear"
     traits = "promotes fused differentiable"
     operands = "[]xs"
 
@@ -154,6 +155,7 @@ cdef class Section(Attributes):
 cdef class Split(Part):
     """y = a part of x along an axis, a view        dx = 0, with that part = g"""
     row, functions = "split_part", {"split": "x"}
+    lanes = "shifting"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         section(x, (<Section>attributes).axis, (<Section>attributes).start, (<Section>attributes).count, y)
@@ -227,6 +229,7 @@ cdef void fill(const Array* y, const char* element) noexcept nogil:
 
 cdef class Pad(Operator):
     """y = x with margins of a number        dx = g without its margins, a view"""
+    lanes = "shifting"
     traits = "fused differentiable gradient_is_view"
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -267,6 +270,7 @@ cdef class Diagonal(Attributes):
 
 cdef class Triangle(Operator):
     """The base of tril and triu: y = x, with zeros on one side of a diagonal."""
+    lanes, tangent = "leading", "linear"
     traits = "fused differentiable overwrites_gradient"
     cdef bint upper                                 # whether the upper side is cleared
 

@@ -59,6 +59,7 @@ cdef class Reshape(Operator):
     """y = x in another shape (a view if the strides allow it, else a copy)        dx = g in the shape of x"""
     traits = "fused differentiable views"
     in_order = may_copy = True
+    lanes, tangent = "shifting", "linear"
 
     cdef int infer(self, Call* c) except -1 nogil:
         cdef const Py_ssize_t* shape = (<Shape>c.attributes).sizes
@@ -114,6 +115,7 @@ cdef void permuted(const Layout* x, const int* axes, Layout* y) noexcept nogil:
 
 cdef class Reorder(View):
     """The base of transpose and permute: y = x with its axes in another order."""
+    lanes = "shifting"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         permuted(x, (<Permutation>attributes).axis, y)
@@ -180,6 +182,7 @@ cdef int with_ones(const Layout* x, uint32_t ones, Layout* y) except -1 nogil:
 
 cdef class Squeeze(View):
     """y = x without dimensions of size 1        dx = g with them"""
+    lanes = "shifting"
     in_order = True
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
@@ -194,6 +197,7 @@ cdef class Squeeze(View):
 
 cdef class ExpandDims(View):
     """y = x with new dimensions of size 1        dx = g without them"""
+    lanes = "shifting"
     in_order = True
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
@@ -210,6 +214,7 @@ cdef class ExpandDims(View):
 
 cdef class BroadcastTo(View):
     """y = x broadcast to a shape, a view        dx = g summed over the repeated dimensions"""
+    lanes = "stretching"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         cdef const Py_ssize_t* shape = (<Shape>attributes).sizes
@@ -245,6 +250,7 @@ cdef int refuse_repeat(const Layout* x, int ndim, const Py_ssize_t* shape) excep
 
 cdef class Flip(View):
     """y = x reversed along some axes        dx = g reversed along them"""
+    lanes = "shifting"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         cdef uint32_t mask = (<Dimensions>attributes).mask
@@ -268,6 +274,7 @@ cdef class Flip(View):
 
 cdef class Copy(Operator):
     """y = x, copied to new memory        dx = g"""
+    lanes, tangent = "leading", "linear"
     traits = "fused differentiable gradient_is_view"
 
     cdef int forward(self, Call* c) except -1 nogil:
@@ -300,6 +307,7 @@ find_casts()
 
 cdef class Cast(Operator):
     """y = x in another dtype        dx = g in the dtype of x"""
+    lanes, tangent = "leading", "linear"
     traits = "differentiable"
     row = "astype"
 

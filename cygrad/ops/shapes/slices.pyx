@@ -106,7 +106,7 @@ cdef Layout* sliced(const Layout* x, const void* slices, Layout* y) noexcept nog
 
 cdef class GetItem(Part):
     """y = x[index], a view        dx = 0, with dx[index] = g"""
-    called = "getitem"
+    called, lanes = "getitem", "shifting"
 
     cdef int view_layout(self, const Layout* x, const void* attributes, Layout* y) except -1 nogil:
         sliced(x, attributes, y)
@@ -143,6 +143,7 @@ cdef class Region(Shape):
 
 cdef class PutSlice(Operator):
     """y = 0, with y[index] = x        dx = g[index]"""
+    lanes, tangent = "shifting", "linear"
     traits = "differentiable"
 
     cdef int infer(self, Call* c) except -1 nogil:

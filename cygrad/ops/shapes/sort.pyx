@@ -94,6 +94,7 @@ cdef class Sort(Operator):
 
     Backward keeps the sorted indices, in the smallest dtype that fits. They are a hidden output, computed only if a
     gradient is wanted: NumPy sorts values alone much faster."""
+    lanes = "shifting"
     traits = "differentiable"
     hidden = reads = "places"
 
@@ -130,6 +131,7 @@ cdef class Sort(Operator):
 
 cdef class ArgSort(Operator):
     """y = the indices that sort x along an axis        no gradient"""
+    lanes = "shifting"
     called = "argsort"
 
     cdef int infer(self, Call* c) except -1 nogil:
@@ -153,6 +155,7 @@ cdef class TopK(Operator):
     """i = the indices of the k largest (smallest) elements along an axis, in order        no gradient
 
     topk() gathers the values with these indices; their gradient is that of gather."""
+    lanes = "shifting"
     called = "topk"
     row, functions, selects = "topk_places", {"topk": "x"}, True
 
