@@ -58,6 +58,7 @@ bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks.plans --output benchmarks/results
 	$(PY) -m benchmarks.budgets --output benchmarks/results
 	$(PY) -m benchmarks.fused --output benchmarks/results
+	$(PY) -m benchmarks.functions --output benchmarks/results
 	$(PY) -m benchmarks.disk --output benchmarks/results
 	$(PY) -m benchmarks.ranks --output benchmarks/results
 	$(PY) -m benchmarks.idle --output benchmarks/results

@@ -140,6 +140,7 @@ from cygrad.core.interop.dlpack import from_dlpack as from_dlpack
 from cygrad.core.interop.numpy import asarray as from_numpy
 from cygrad.core.interop.creation import full as full
 from cygrad.core.interop.creation import full_like as full_like
+from cygrad import func as func
 from cygrad.ops.shapes.index import gather as gather
 from cygrad.ops.losses.likelihoods import gaussian_nll_loss as gaussian_nll_loss
 from cygrad.ops.elementwise.functions import gelu as gelu

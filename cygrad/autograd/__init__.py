@@ -1,5 +1,7 @@
 """Scopes, variables, backward and grad."""
 
+from importlib import import_module
+
 import cygrad.bundles  # before anything compiled
 from cygrad.autograd.function import Function, FunctionContext
 import cygrad.autograd.hooks  # noqa: F401 (it adds to Tensor)
@@ -12,6 +14,13 @@ from cygrad.core.thread_state import is_recording, is_training, set_recording, s
 
 __all__ = [
     "Function", "FunctionContext", "GradientCollector", "GradientEdge", "backward", "checkpoint", "detect_anomaly",
-    "enable_grad", "grad", "is_recording", "is_training", "mark_variables", "no_grad", "pause", "predict_mode",
-    "record", "saved_tensors_hooks", "set_recording", "set_training", "stop_gradient", "train_mode",
+    "enable_grad", "grad", "hessian", "is_recording", "is_training", "jacobian", "jvp", "mark_variables", "no_grad",
+    "pause", "predict_mode", "record", "saved_tensors_hooks", "set_recording", "set_training", "stop_gradient",
+    "train_mode", "vjp",
 ]
+
+
+def __getattr__(name):              # functions of cygrad.func, which is loaded at their first use
+    if name not in ("hessian", "jacobian", "jvp", "vjp"):
+        raise AttributeError(f"module 'cygrad.autograd' has no attribute {name!r}")
+    return getattr(import_module("cygrad.func"), name)

@@ -9,8 +9,11 @@ from cygrad.autograd.recomputation import checkpoint as checkpoint
 from cygrad.autograd.scopes import detect_anomaly as detect_anomaly
 from cygrad.autograd.modes import enable_grad as enable_grad
 from cygrad.autograd.passes import grad as grad
+from cygrad.func.jacobians import hessian as hessian
 from cygrad.core.thread_state import is_recording as is_recording
 from cygrad.core.thread_state import is_training as is_training
+from cygrad.func.jacobians import jacobian as jacobian
+from cygrad.func.forward import jvp as jvp
 from cygrad.autograd.variables import mark_variables as mark_variables
 from cygrad.autograd.modes import no_grad as no_grad
 from cygrad.autograd.modes import pause as pause
@@ -21,4 +24,5 @@ from cygrad.core.thread_state import set_recording as set_recording
 from cygrad.core.thread_state import set_training as set_training
 from cygrad.autograd.variables import stop_gradient as stop_gradient
 from cygrad.autograd.modes import train_mode as train_mode
-__all__ = ['Function', 'FunctionContext', 'GradientCollector', 'GradientEdge', 'backward', 'checkpoint', 'detect_anomaly', 'enable_grad', 'grad', 'is_recording', 'is_training', 'mark_variables', 'no_grad', 'pause', 'predict_mode', 'record', 'saved_tensors_hooks', 'set_recording', 'set_training', 'stop_gradient', 'train_mode']
+from cygrad.func.derivatives import vjp as vjp
+__all__ = ['Function', 'FunctionContext', 'GradientCollector', 'GradientEdge', 'backward', 'checkpoint', 'detect_anomaly', 'enable_grad', 'grad', 'hessian', 'is_recording', 'is_training', 'jacobian', 'jvp', 'mark_variables', 'no_grad', 'pause', 'predict_mode', 'record', 'saved_tensors_hooks', 'set_recording', 'set_training', 'stop_gradient', 'train_mode', 'vjp']

@@ -256,6 +256,30 @@ class Module(CallBase):
                                  f"{names}")
         return module.__dict__[name]
 
+    def _parts(self):
+        """The module as a container of its parameters, for cygrad.func: (names, parameters, build)."""
+        found = dict(self.named_parameters())
+        old = list(map(id, found.values()))
+        return list(found), list(found.values()), lambda new: self._with(dict(zip(old, new, strict=True)), {})
+
+    def _with(self, new, made):
+        """A module like this one, with other tensors in place of its parameters: `new` has them by the id of these. It
+        shares everything else. `made` has the modules so far, by the id of the old ones."""
+        if id(self) in made: return made[id(self)]
+        other = made[id(self)] = type(self).__new__(type(self))
+        state = dict(self.__dict__)
+        for name in self._parameters:
+            if state[name] is not None: state[name] = new[id(state[name])]
+        for name, module in self._modules.items():
+            if module is not None: state[name] = module._with(new, made)
+        other.__dict__.update(state)
+        other._parameters.update(self._parameters)
+        other._buffers.update(self._buffers)
+        other._modules.update((name, state[name]) for name in self._modules)
+        other._mode, other._hooks, other._checkpoint = self._mode, self._hooks, self._checkpoint
+        other._pending = self._pending
+        return other
+
     # ---- changes of all parameters -----------------------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Module], object]) -> Module:

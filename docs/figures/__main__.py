@@ -12,6 +12,7 @@ os.environ["CYGRAD_LEVEL"] = "baseline"     # before cygrad is imported
 import backward
 import basics
 import budgets
+import derivatives
 import fusing
 import kernels
 import model
@@ -20,7 +21,7 @@ import ranks
 import solvers
 import transformer
 
-MODULES = backward, basics, budgets, fusing, kernels, model, nets, ranks, solvers, transformer
+MODULES = backward, basics, budgets, derivatives, fusing, kernels, model, nets, ranks, solvers, transformer
 FIGURES = {name: draw for module in MODULES for name, draw in module.FIGURES.items()}
 
 if __name__ == "__main__":

@@ -1,0 +1,13 @@
+"""Derivatives as functions: transformations of functions of tensors. They nest to any order."""
+
+from cygrad.func.derivatives import grad, value_and_grad, vjp
+from cygrad.func.flat import scipy
+from cygrad.func.forward import jvp, linearize
+from cygrad.func.jacobians import hessian, hvp, jacobian
+from cygrad.func.mapping import vmap
+from cygrad.func.modules import functional_call
+
+__all__ = [
+    "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "scipy", "value_and_grad", "vjp",
+    "vmap",
+]
