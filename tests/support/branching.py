@@ -104,12 +104,14 @@ def eager_gradients(f, *arrays):
 
 # ---- random programs -------------------------------------------------------------------------------------------------
 
-UNARY, BINARY = ("sin", "tanh", "exp", "neg", "sigmoid"), ("add", "mul", "sub", "maximum")
+UNARY, BINARY = ("sin", "tanh", "exp", "neg", "sigmoid", "permute"), ("add", "mul", "sub", "maximum")
+TURNED = {"permute": {"axes": (1, 0)}}      # (so that inputs of nets are not dense)
 TURNS = 4
 
 
 class Block:
-    """A random program of three vectors, whose result is the last value: operators, and If and While with blocks."""
+    """A random program of three square matrices, whose result is the last value: operators, and If and While with
+    blocks."""
 
     def __init__(self, r, depth=0):
         self.steps = []
@@ -129,7 +131,7 @@ class Block:
         values = [*values]
         for kind, what, reads, *blocks in self.steps:
             xs = [values[k] for k in reads]
-            if kind in ("unary", "binary"): y = getattr(cg, what)(*xs)
+            if kind in ("unary", "binary"): y = xs[0].T if what in TURNED else getattr(cg, what)(*xs)
             elif kind == "if": y = blocks[0 if xs[0].detach().mean().item() > what else 1].run(*xs)
             else:
                 y, i = xs[0], 0
@@ -144,7 +146,7 @@ class Block:
         net.inputs = ["a", "i", "b", "c"] if counter else names
         for k, (kind, what, reads, *blocks) in enumerate(self.steps):
             xs, y = [names[n] for n in reads], f"y{k}"
-            if kind in ("unary", "binary"): net.add_operator(what, xs, y)
+            if kind in ("unary", "binary"): net.add_operator(what, xs, y, **TURNED.get(what, {}))
             elif kind == "if":
                 net.mean(xs[0], f"m{k}")
                 net.greater([f"m{k}", what], f"c{k}")

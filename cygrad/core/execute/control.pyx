@@ -417,10 +417,9 @@ cdef int fill_sum(char* x, Py_ssize_t nbytes, int dtype, bint used) except -1:
 def repeat_back(str name, SubProgram program not None, Tensor history not None, list generators, list others,
                 list gradients, list carried, list wanted, Py_ssize_t bound):
     """Emit the step of the gradient of a While. `program`: of the gradient of one turn. `history`, `generators`: from
-    repeat().
-    `others`: the inputs that are not carried. `gradients`: those of the results that can have one. `carried`: (shape,
-    dtype) of all carried values, and `wanted` the same of the other inputs whose gradients are wanted. Returns the
-    gradients of the carried inputs that can have one, and of the wanted ones."""
+    repeat(). `others`: the inputs that are not carried. `gradients`: those of the results that can have one. `carried`:
+    (shape, dtype) of all carried values, and `wanted` the same of the other inputs whose gradients are wanted. Returns
+    the gradients of the carried inputs that can have one, and of the wanted ones."""
     cdef Trace t = preparing(flags())
     cdef LoopBackStep s = LoopBackStep.__new__(LoopBackStep)
     cdef list outputs = results_for(program.shapes), sums
