@@ -10,7 +10,7 @@ from cygrad.kernels.array cimport itemsize
 from cygrad.kernels.by_dtype cimport kernel_of
 from cygrad.kernels.codes cimport bits_of, unpack_codes
 from cygrad.kernels.driver cimport (
-    LINE, PARTS, STREAM, Codes, LoopCall, call_coding, cost_of, fill, gather, is_one_element,
+    LINE, PARTS, STREAM, Codes, LoopCall, call, call_coding, cost_of, fill, gather, is_one_element,
 )
 from cygrad.kernels.threads cimport GRAIN, parallel_for, threads_for
 
@@ -18,15 +18,7 @@ cdef extern from "cygrad/platform.h" nogil:
     void cg_stream(char* target, const char* source, size_t nbytes)
     void cg_stream_end()
 
-cdef extern from "cygrad/views.h" nogil:
-    enum: VIEW_WORDS "CG_VIEW_WORDS"
-    void keep_view "CG_KEEP_VIEW"(Py_ssize_t* views, int k, char* p, Py_ssize_t n)
-    void move_view "CG_MOVE_VIEW"(Py_ssize_t* views, int k, Py_ssize_t nbytes)
-    void cut_view "CG_CUT_VIEW"(Py_ssize_t* views, int k, Py_ssize_t n)
-    void call_kept "CG_CALL_KEPT"(void* kernel, int operands, Py_ssize_t* views)
-
 cdef struct Cursor:         # where the operands of a call are in the strip that runs
-    Py_ssize_t views[MAX_OPERANDS * VIEW_WORDS]     # memoryviews of them
     void* kernel
     int operands
     char* p[MAX_OPERANDS]
@@ -87,15 +79,12 @@ cdef void set_cursor(const Chain* c, int i, Cursor* cursors, char* scratch, Py_s
             at.p[k] = strip
             if is_filled(s, k, c.n): fill(strip, s.a[k].data, min(stop - start, c.strip), at.size[k])
             else: at.prepares = True
-    for k in range(last + 1): keep_view(at.views, k, at.p[k], min(stop - start, c.strip))
 
 
 cdef inline void advance(Cursor* at, Py_ssize_t count) noexcept nogil:
     """Go to the next strip."""
     cdef int k
-    for k in range(at.operands):
-        at.p[k] += count * at.step[k]
-        move_view(at.views, k, count * at.step[k])
+    for k in range(at.operands): at.p[k] += count * at.step[k]
 
 
 cdef void prepare(const Link* l, Cursor* at, Py_ssize_t n, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
@@ -117,22 +106,19 @@ cdef void run_part(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Cursor* at
     cdef const LoopCall* s
     cdef Codes codes
-    cdef Py_ssize_t count = min(stop - start, c.strip)
+    cdef Py_ssize_t count
     cdef bint streams = False
-    cdef int i, k, n
+    cdef int i, n
     for i in range(c.n_links):
         set_cursor(c, i, cursors, scratch, start, stop)
         streams |= cursors[i].stream != NULL
     while start < stop:
-        if count > stop - start:
-            count = stop - start
-            for i in range(c.n_links):
-                for k in range(cursors[i].operands): cut_view(cursors[i].views, k, count)
+        count = min(stop - start, c.strip)
         for i in range(c.n_links):
             at, s = &cursors[i], &c.links[i].call
             n = at.operands
             if at.prepares: prepare(&c.links[i], at, c.n, start, count)
-            if s.bits == 0: call_kept(at.kernel, n, at.views)
+            if s.bits == 0: call(at.kernel, n, at.p, count)
             else:
                 codes.packed, codes.bits = s.codes, s.bits
                 call_coding(at.kernel, n, at.p, at.size, count, &codes, start)

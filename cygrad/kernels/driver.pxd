@@ -1,6 +1,6 @@
 from libc.stdint cimport uint8_t
 
-from cygrad.kernels.array cimport FLOAT64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize, view1
+from cygrad.kernels.array cimport FLOAT64, MAX_NDIM, MAX_OPERANDS, Array, Layout, itemsize
 from cygrad.kernels.by_dtype cimport Kernels, kernel_of
 
 cdef enum:
@@ -62,15 +62,6 @@ cdef inline const char* strip_of(const Array* x, Py_ssize_t start, Py_ssize_t co
     return scratch
 
 
-# A contiguous memoryview is a pointer and a length for every element type, so these types fit kernels of all dtypes.
-ctypedef void (*two_t)(char[::1], char[::1]) noexcept nogil
-ctypedef void (*three_t)(char[::1], char[::1], char[::1]) noexcept nogil
-ctypedef void (*four_t)(char[::1], char[::1], char[::1], char[::1]) noexcept nogil
-ctypedef void (*five_t)(char[::1], char[::1], char[::1], char[::1], char[::1]) noexcept nogil
-
-cdef inline void call(void* f, int operands, char** p, Py_ssize_t n) noexcept nogil:
-    """Call kernel f on contiguous memory."""
-    if operands == 2:   (<two_t>f)(view1(p[0], n), view1(p[1], n))
-    elif operands == 3: (<three_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n))
-    elif operands == 4: (<four_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n), view1(p[3], n))
-    else: (<five_t>f)(view1(p[0], n), view1(p[1], n), view1(p[2], n), view1(p[3], n), view1(p[4], n))
+# A contiguous memoryview is a pointer and a length for every element type, so one call fits kernels of all dtypes.
+cdef extern from "cygrad/views.h" nogil:
+    void call "cg_call"(void* f, int operands, char** p, Py_ssize_t n)
