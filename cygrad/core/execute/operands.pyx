@@ -78,6 +78,9 @@ cdef list prepare(Operator op, Operand* x, int n):
     cdef list alive = None
     cdef int dtype = -1, i
     cdef bint mixed = False
+    for i in range(n):
+        if x[i].buffer == NULL or x[i].array.dtype != x[0].array.dtype: break
+        if i == n - 1 and is_real(x[0].array.dtype): return None        # (as in most operations)
     for i in range(op.n_unpromoted, n):
         if x[i].buffer == NULL: continue
         if dtype < 0: dtype = x[i].array.dtype
