@@ -222,6 +222,13 @@ def test_the_ratios_of_chapter_15_are_those_measured():
     assert f"\n\n{measured}\n\n" in chapter.read_text(), "copy the first table of benchmarks/results/nets.md"
 
 
+def test_the_instructions_of_chapter_15_are_those_measured():
+    measured = ROOT.joinpath("benchmarks", "results", "instructions.md").read_text()
+    assert measured.startswith("| instructions of an operation | ") and len(measured.splitlines()) > 5
+    (chapter,) = [page for page in CHAPTERS if page.name.startswith("15-")]
+    assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/instructions.md into chapter 15"
+
+
 def test_alpha_and_beta_of_chapter_18_are_those_measured():
     measured = ROOT.joinpath("benchmarks", "results", "ranks.md").read_text()
     ((alpha, speed),) = re.findall(r"alpha = ([\d.]+) us and 1 / beta = ([\d,]+) MB/s", measured)
