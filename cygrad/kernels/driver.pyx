@@ -30,7 +30,6 @@ cdef extern from "cygrad/platform.h" nogil:
     const char* CG_LEVEL
     void cg_stream(char* target, const char* source, size_t nbytes)
     void cg_stream_end()
-    void cg_prefetch(const char* p, size_t nbytes)
 
 cdef extern from "cygrad/transpose.h" nogil:
     void cg_transpose_tile(char* rows, Py_ssize_t row, const char* columns, Py_ssize_t column, Py_ssize_t nrows,
@@ -40,10 +39,11 @@ cdef enum:
     MAX_LOOPS = 512
     N_SMALL = 64            # elements: up to this size, operands are filled or unpacked whole, for a single call
     SLOT = 8 * N_SMALL      # bytes of scratch memory for such an operand
-    AHEAD = 2048            # bytes: how far ahead of the reads a streaming loop prefetches its operands. Compute-bound
-                            # kernels are faster without prefetching.
-    STREAM_STRIP = 8192     # bytes of a compute-bound kernel's streamed strip. A call takes 15 ns to start, so short
-                            # strips are slow: exp of 16 million numbers takes 4.5 ms with 512 elements, 3.6 with 2,048.
+    STREAM_STRIP = 4096     # bytes of a compute-bound kernel's streamed strip; a call takes 15 ns to start. exp of 16
+                            # million numbers takes 7.1 ms with 8,192 bytes, 5.3 with 4,096 and 6.6 with 1,024.
+    READ_STRIP = 2048       # bytes of any other streamed strip. The CPU asks for operands by itself, ahead of a short
+                            # strip: x + y of 16 million takes 6.3 ms, with 4,096 bytes 8.5, with 8,192 and prefetches
+                            # 10.7, and 6.9 without streaming.
     TILE = 128              # columns of a tile of rows
     TILE_BYTES = LINE * TILE
     PACKED_STRIP = TILE_BYTES       # bytes of a packed strip of the operand with the largest elements
@@ -187,7 +187,7 @@ cdef void gather(char* target, const Array* x, Py_ssize_t start, Py_ssize_t coun
         if transposed(&g, 0, itemsize(x.dtype)) or g.shape[last] > max(SHORT, y.shape[y.ndim - 1]):
             g.step[1][last] = itemsize(x.dtype)
             for d in range(last - 1, -1, -1): g.step[1][d] = g.step[1][d + 1] * g.shape[d + 1]
-            by_rows(NULL, -1, 2, a, &g, start, start + count, False, False, tile, NULL)
+            by_rows(NULL, -1, 2, a, &g, start, start + count, 0, tile, NULL)
             return
     walk(target, x, start, count, True)
 
@@ -264,12 +264,12 @@ cdef inline bint transposed(const Grid* g, int k, int size) noexcept nogil:
         g.step[k][last] != 0)
 
 
-cdef void by_rows(void* f, int number, int n, const Array* a, Grid* g, Py_ssize_t start, Py_ssize_t stop, bint streams,
-                  bint prefetch, char* scratch, char* strip) noexcept nogil:
+cdef void by_rows(void* f, int number, int n, const Array* a, Grid* g, Py_ssize_t start, Py_ssize_t stop,
+                  Py_ssize_t streams, char* scratch, char* strip) noexcept nogil:
     """Call kernel f for elements start to stop - 1 of the rows of `g`, which the result a[n - 1] has contiguous one
     after the other. Operand `number` is not advanced. f = NULL copies a[0]. `scratch` has TILE_BYTES for each operand
-    that is not read in place, `strip` STREAM_STRIP if the result is streamed. (They are the caller's: a thread may have
-    a small stack.)"""
+    that is not read in place. If `streams` is not 0, the result is streamed: `strip` has so many bytes. (They are the
+    caller's: a thread may have a small stack.)"""
     cdef char* p[MAX_OPERANDS]
     cdef char* q[MAX_OPERANDS]                      # in the memory of the operands
     cdef Py_ssize_t p_step[MAX_OPERANDS]            # from row to row
@@ -292,8 +292,8 @@ cdef void by_rows(void* f, int number, int n, const Array* a, Grid* g, Py_ssize_
                 how[k], tiled = TRANSPOSED, True
                 max_count, max_rows = min(max_count, TILE), min(max_rows, TILE_BYTES // TILE // size[k])
             else: how[k] = PACKED
-    if tiled: streams = False
-    elif streams: max_count = min(max_count, STREAM_STRIP // size[n - 1])
+    if tiled: streams = 0
+    elif streams: max_count = min(max_count, streams // size[n - 1])
     go_to(g, a, n, start // length)
     while start < stop:
         end, rows = min(length, column + stop - start), 1
@@ -303,7 +303,7 @@ cdef void by_rows(void* f, int number, int n, const Array* a, Grid* g, Py_ssize_
         c = column
         while c < end:
             count = min(max_count, end - c)
-            each_row = streams or prefetch
+            each_row = streams != 0
             for k in range(n):
                 q[k] = g.at[k] + (0 if k == number else c * g.step[k][last])
                 p[k], p_step[k] = scratch + k * TILE_BYTES, 0
@@ -319,7 +319,6 @@ cdef void by_rows(void* f, int number, int n, const Array* a, Grid* g, Py_ssize_
                         if how[k] == FILLED and q_step[k] != 0: fill(p[k], q[k] + r * q_step[k], count, size[k])
                         elif how[k] == PACKED:
                             copy_run(p[k], size[k], q[k] + r * q_step[k], g.step[k][last], count, size[k])
-                        elif prefetch and how[k] == IN_PLACE: cg_prefetch(p[k] + AHEAD, count * size[k])
                     if streams: p[n - 1] = strip
                 if f != NULL: call(f, n, p, count)
                 elif how[0] == TRANSPOSED: memcpy(p[1], p[0], count * size[0])
@@ -353,10 +352,11 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
     cdef int bits[MAX_OPERANDS]                     # per element of packed codes, or 0
     cdef int k, n = loop.operands
     cdef void* f = kernel_of(&loop.kernels, a[n - 2].dtype)
-    cdef bint flat = True, coded = False, packing = False, once = False, prefetch
+    cdef bint flat = True, coded = False, packing = False, once = False
     cdef bint streams = streamed(loop, a) and not <uintptr_t>(a[n - 1].data) % LINE
     cdef Grid g
     cdef Py_ssize_t count, max_count = PACKED_STRIP, rows = 0, length = 1
+    cdef Py_ssize_t stream_strip = STREAM_STRIP if loop.compute_bound else READ_STRIP
     cdef char* target = NULL
     for k in range(n):
         packs[k] = False
@@ -381,7 +381,6 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
         if codes == NULL: call(f, n, p, stop - start)
         else: call_coding(f, n, p, size, stop - start, codes, start)
         return
-    prefetch = streams and not loop.compute_bound
     if packing and not coded and codes == NULL and step[n - 1]:
         merge_axes(&g, a, n)
         length = g.shape[g.ndim - 1]
@@ -389,11 +388,11 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
             if transposed(&g, k, size[k]): rows = max(rows, LINE // size[k])
         if rows and (rows * length > max_count or streams) or length >= LONG:
             streams = streams and length * size[n - 1] % LINE == 0
-            by_rows(f, loop.number, n, a, &g, start, stop, streams, prefetch, &scratch[0][0], strip)
+            by_rows(f, loop.number, n, a, &g, start, stop, stream_strip if streams else 0, &scratch[0][0], strip)
             return
         if rows: max_count = rows * length
     if streams:
-        if flat and not prefetch or max_count > STREAM_STRIP // size[n - 1]: max_count = STREAM_STRIP // size[n - 1]
+        max_count = max_count * stream_strip // PACKED_STRIP        # the largest elements fill a strip
         target, p[n - 1], step[n - 1] = p[n - 1], &strip[0], 0
     for k in range(n - 1):                          # what is packed once: one element, and a short row that is repeated
         count = max_count - max_count % period(a[k].layout) if packs[k] and not once else 0
@@ -408,7 +407,6 @@ cdef void span(const Loop* loop, Array* a, const Codes* codes, Py_ssize_t start,
             if packs[k]: gather(p[k], &a[k], start, count)
             elif bits[k]:
                 unpack_codes(<uint8_t*>a[k].data + start * bits[k] // 8, count, bits[k], <uint8_t*>p[k])
-            elif prefetch and step[k]: cg_prefetch(p[k] + AHEAD, count * size[k])
         if codes == NULL: call(f, n, p, count)
         else: call_coding(f, n, p, size, count, codes, start)
         if packs[n - 1]: scatter(p[n - 1], &a[n - 1], start, count)
