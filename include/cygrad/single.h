@@ -120,12 +120,16 @@ static inline float cg_exp_near_f(float x) {
     return cg_times_power_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x))), shifted);
 }
 
-/* 2^64 e^x for x <= 0, which is never denormal. cg_down_f removes the factor after the last multiplication. */
+/* 2^64 e^x for x <= 0, which is never denormal. cg_down_f removes the factor after the last multiplication. near: for
+   x from -110 to 0. */
+static inline float cg_exp_up_near_f(float x) {
+    float shifted = cg_fma_f(x, 0x1.715476p+0f, CG_ROUNDER_F + 64), n = shifted - (CG_ROUNDER_F + 64);
+    return cg_times_power_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, x))), shifted);
+}
+
 static inline float cg_exp_up_f(float x) {
     uint32_t u = (uint32_t)cg_bits_f(x), low = (uint32_t)cg_bits_f(-104.0f);
-    float b = cg_from_bits_f((int32_t)(u < low ? u : low));
-    float shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64), n = shifted - (CG_ROUNDER_F + 64);
-    float y = cg_times_power_f(cg_exp_core_f(cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b))), shifted);
+    float y = cg_exp_up_near_f(cg_from_bits_f((int32_t)(u < low ? u : low)));
     return x == x ? y : x;
 }
 
@@ -198,33 +202,40 @@ static inline float cg_tanh_f(float x) {
 /* 1 / (1 + e^-x), computed from e = e^-|x| <= 1. This does not overflow, and small results are accurate. The rounding
    error of 1 + e is corrected afterwards (2.3 ulp without). The correction is too large for e near 1, where it matters
    little. e has a factor of 2^64 until the end, so that it is never denormal. */
-static inline float cg_sigmoid_parts_f(float x, int near, float *top, float *sum, float *lost) {
-    float b = near ? -fabsf(x) : -cg_size_f(x, 110), shifted = cg_fma_f(b, 0x1.715476p+0f, CG_ROUNDER_F + 64);
-    float n = shifted - (CG_ROUNDER_F + 64), r = cg_fma_f(-n, CG_LN2_LOW_F, cg_fma_f(-n, CG_LN2_HIGH_F, b));
-    float e = cg_times_power_f(cg_exp_core_f(r), shifted);
-    float large = near ? e : cg_or_zero_f(e, 1); /* smaller numbers do not change 1 + e */
-    *sum = cg_fma_f(large, 0x1p-64f, 1);
-    *lost = cg_fma_f(large, 0x1p-64f, 1 - *sum);
-    *top = x >= 0 ? 0x1p64f : e;
-    return *top / *sum;
-}
-
 static inline float cg_sigmoid_f(float x, int near) {
-    float top, sum, lost, y = cg_sigmoid_parts_f(x, near, &top, &sum, &lost);
+    float e = cg_exp_up_near_f(near ? -fabsf(x) : -cg_size_f(x, 110));
+    float large = near ? e : cg_or_zero_f(e, 1); /* smaller numbers do not change 1 + e */
+    float sum = cg_fma_f(large, 0x1p-64f, 1), lost = cg_fma_f(large, 0x1p-64f, 1 - sum);
+    float y = (x >= 0 ? 0x1p64f : e) / sum;
     y = cg_finish_f(cg_fma_f(-y, lost, y), near);
     return near || x == x ? y : x;
 }
 
-/* x / (1 + e^-x). The rounding error of the quotient is included, so that the product is rounded once: errors are 3.1
-   ulp without this, 1.7 with it and fused multiply-add, 2.5 with it and without fused multiply-add. 1 / (1 + e) is the
-   quotient or 1 minus the quotient. The factor 2^64 is removed before large numbers are multiplied, and after small
-   ones. */
+/* x / (1 + e^-x) = x t / (1 + e) for t = e if x < 0, otherwise 1. The product x t and the sum 1 + e have rounding
+   errors, and so has the reciprocal of the sum: all three are in the remainder of the quotient, which corrects it. Its
+   first part, x t minus the quotient, is exact. Without fused multiply-add, where a remainder has as large an error
+   itself, the error of the sum alone is corrected. If not near, e has a factor of 2^64 until the end where x < 0, so
+   that nothing before is denormal. */
 static inline float cg_silu_f(float x, int near) {
-    float top, sum, lost, y = cg_sigmoid_parts_f(x, near, &top, &sum, &lost), b = near || x > -110 ? x : -110;
-    float q = 0x1p-64f * (near ? y : cg_from_one_f(y));
-    float more = cg_fma_f(-y, lost, cg_fma_f(-y, sum, top)) * (x >= 0 ? q : 1 - q);
-    y = x >= 0 ? cg_fma_f(b, q, b * (0x1p-64f * more)) : -cg_finish_f(cg_fma_f(-b, y, -b * more), near);
-    if (near) return y;
+    int32_t minus = cg_bits_f(x) >> 31, one = cg_bits_f(1); /* -1 for x < 0; selects would compute all of it twice */
+    float b = near || x > -110 ? x : -110, top, sum, product, y, r, q;
+    float up = near ? cg_exp_near_f(-fabsf(x)) : cg_exp_up_near_f(-cg_size_f(x, 110));
+    float e = near ? up : 0x1p-64f * cg_or_zero_f(up, 1); /* smaller numbers do not change 1 + e */
+    sum = 1 + e;
+    top = cg_from_bits_f(one ^ ((one ^ cg_bits_f(up)) & minus));
+    product = b * top;
+    if (CG_FUSED) {
+        r = 1 / sum;
+        q = product * r;
+        y = cg_fma_f(-q, e, product - q) + cg_fma_f(b, top, -product);
+        y = cg_fma_f(y, r, q);
+    } else {
+        q = product / sum;
+        y = q - q * (e - (sum - 1));
+    }
+    if (near) return copysignf(y, x);
+    y = cg_from_bits_f((cg_bits_f(cg_down_f(-y)) & minus) | (cg_bits_f(y) & ~minus));
+    y = copysignf(y, x);
     y = x > -INFINITY ? y : NAN; /* the result of inf / inf */
     return x < INFINITY ? y : x;
 }
@@ -457,120 +468,7 @@ static inline float cg_gelu_f(float x, int near) {
     return x > -INFINITY ? y : x * 0; /* NaN, the result of -inf times 0 */
 }
 
-/* ---- trigonometry ------------------------------------------------------------------------------------------------ */
-
-/* Up to this limit, the reduction of x by a multiple of pi / 2 below is exact to 2^-60, and no float32 is that close to
-   such a multiple. Beyond it, kernels call the C library. */
-#define CG_FAR_F 1e7f
-
-/* x - n pi / 2 for the nearest integer n, whose lowest bits are in *turns. pi / 2 has two parts, the first with 30
-   bits, so that its product with n is exact. */
-static inline double cg_reduce_f(float x, int64_t *turns) {
-    double shifted = cg_fma_d(x, 0x1.45f306dc9c883p-1, 0x1.8p52), n = shifted - 0x1.8p52;
-    memcpy(turns, &shifted, sizeof *turns);
-    return cg_fma_d(-n, 0x1.10b4611a62633p-30, cg_fma_d(-n, 0x1.921fb54p+0, x));
-}
-
-/* The sine of r + turns pi / 2, |r| <= pi / 4. */
-static inline float cg_sine_f(float r, int32_t turns) {
-    float z = r * r, s = -0x1.9952bep-13f, c = 0x1.99e812p-16f, y;
-    s = cg_fma_f(s, z, 0x1.110776p-7f);
-    s = cg_fma_f(s, z, -0x1.555546p-3f);
-    s = cg_fma_f(s * z, r, r);
-    c = cg_fma_f(c, z, -0x1.6c0c28p-10f);
-    c = cg_fma_f(c, z, 0x1.55554ap-5f);
-    c = cg_fma_f(z * z, c, cg_fma_f(z, -0.5f, 1));
-    y = turns & 1 ? c : s;
-    return cg_from_bits_f(cg_bits_f(y) ^ (int32_t)((uint32_t)(turns & 2) << 30));
-}
-
-static inline float cg_sin_f(float x) {
-    int64_t turns;
-    float r = (float)cg_reduce_f(x, &turns), y = cg_sine_f(r, (int32_t)turns);
-    return x == 0 ? x : y; /* -0 */
-}
-
-static inline float cg_cos_f(float x) {
-    int64_t turns;
-    float r = (float)cg_reduce_f(x, &turns);
-    return cg_sine_f(r, (int32_t)turns + 1);
-}
-
-static inline float cg_tan_f(float x) {
-    int64_t turns;
-    double r = cg_reduce_f(x, &turns), z = r * r, p = 0x1.1f739bf34308bp-8, y;
-    p = cg_fma_d(p, z, 0x1.26de4d177ddb3p-14);
-    p = cg_fma_d(p, z, 0x1.638b01359e200p-7);
-    p = cg_fma_d(p, z, 0x1.5c99a79642484p-6);
-    p = cg_fma_d(p, z, 0x1.badde7af7f42dp-5);
-    p = cg_fma_d(p, z, 0x1.110d82f2f021fp-3);
-    p = cg_fma_d(p, z, 0x1.5555608136f46p-2);
-    y = cg_fma_d(p * z, r, r);
-    return (float)(turns & 1 ? -1 / y : y);
-}
-
-#define CG_HALF_PI_F 0x1.921fb6p+0f
-#define CG_HALF_PI_LOW_F -0x1.777a5cp-25f
-
-/* (asin b - b) / b^3 for b^2 = z <= 1/4 */
-static inline float cg_asin_core_f(float z) {
-    float p = 0x1.34cb26p-5f;
-    p = cg_fma_f(p, z, 0x1.d51bc0p-7f);
-    p = cg_fma_f(p, z, 0x1.04d2f4p-5f);
-    p = cg_fma_f(p, z, 0x1.6ca758p-5f);
-    p = cg_fma_f(p, z, 0x1.3338acp-4f);
-    return cg_fma_f(p, z, 0x1.55554cp-3f);
-}
-
-/* Above 1/2, asin x = pi / 2 - 2 asin b with b = sqrt((1 - x) / 2). */
-static inline float cg_asin_f(float x) {
-    float a = fabsf(x), z = a <= 0.5f ? a * a : cg_fma_f(a, -0.5f, 0.5f), b = sqrtf(z), p = z * cg_asin_core_f(z);
-    float leading = CG_HALF_PI_F - 2 * b, lost = (CG_HALF_PI_F - leading) - 2 * b; /* 2.003 ulp without `lost` */
-    float large = leading + (lost + cg_fma_f(-2 * b, p, CG_HALF_PI_LOW_F));
-    return copysignf(a <= 0.5f ? cg_fma_f(a, p, a) : large, x);
-}
-
-static inline float cg_acos_f(float x) {
-    float a = fabsf(x), z = a <= 0.5f ? a * a : cg_fma_f(a, -0.5f, 0.5f), b = sqrtf(z);
-    float p = z * cg_asin_core_f(z), large;
-    large = 2 * cg_fma_f(b, p, b);
-    large = x > 0 ? large : 2 * CG_HALF_PI_F - (large - 2 * CG_HALF_PI_LOW_F);
-    return a <= 0.5f ? CG_HALF_PI_F - (x + cg_fma_f(x, p, -CG_HALF_PI_LOW_F)) : large;
-}
-
-/* Above 1, atan x = pi / 2 + atan(-1 / x). */
-/* atan b - b for |b| <= 1. */
-static inline float cg_atan_core_f(float b) {
-    float z = b * b, p = -0x1.d4f7dap-10f;
-    p = cg_fma_f(p, z, 0x1.64eda4p-7f);
-    p = cg_fma_f(p, z, -0x1.fe1b46p-6f);
-    p = cg_fma_f(p, z, 0x1.da6948p-5f);
-    p = cg_fma_f(p, z, -0x1.5816d4p-4f);
-    p = cg_fma_f(p, z, 0x1.c08f56p-4f);
-    p = cg_fma_f(p, z, -0x1.2420a8p-3f);
-    p = cg_fma_f(p, z, 0x1.9991e4p-3f);
-    p = cg_fma_f(p, z, -0x1.55553ep-2f);
-    return b * (z * p);
-}
-
-static inline float cg_atan_f(float x) {
-    float a = fabsf(x), b = a > 1 ? -1 / a : a, p = cg_atan_core_f(b), y;
-    y = a > 1 ? CG_HALF_PI_F + (b + (p + CG_HALF_PI_LOW_F)) : b + p;
-    return copysignf(y, x);
-}
-
-/* The angle of the point (x, y): quarter + sign atan b, where b is the smaller coordinate divided by the larger one, and
-   quarter is 0, pi / 2 or pi. The origin counts as a point of the axis that the sign of x tells. */
-static inline float cg_atan2_f(float y, float x) {
-    float a = fabsf(y), c = fabsf(x), low = a < c ? a : c, high = a < c ? c : a, b = high == 0 ? 0 : low / high, p, turns;
-    int behind = cg_bits_f(x) < 0, steep = a > c;
-    b = low == INFINITY ? 1 : b;
-    b = behind ^ steep ? -b : b;
-    p = cg_atan_core_f(b);
-    turns = steep ? 1 : behind ? 2 : 0;
-    p = cg_fma_f(turns, CG_HALF_PI_F, b + cg_fma_f(turns, CG_HALF_PI_LOW_F, p));
-    return x == x && y == y ? copysignf(p, y) : x + y;
-}
+#include "cygrad/angles.h"
 
 /* ---- powers --------------------------------------------------------------------------------------------------- */
 
