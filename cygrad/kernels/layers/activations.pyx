@@ -114,9 +114,13 @@ cdef void hardtanh_code(real[::1] x, real[::1] low, real[::1] high, real[::1] y,
         for i in range(WORD * k, WORD * k + WORD):
             y[i] = between(x[i], a, b)
 
+cdef inline real sixth(real v) noexcept nogil:
+    """v / 6 by a multiplication, which takes a quarter of the time of a division; exactly 1 for 6"""
+    return v * <real>(1 / 6.0)
+
 cdef void hardsigmoid_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
-        y[i] = between(x[i] + 3, <real>0, <real>6) / 6
+        y[i] = sixth(between(x[i] + 3, <real>0, <real>6))
 
 cdef void hardsigmoid_code(real[::1] x, real[::1] y, uint64_t[::1] c) noexcept nogil:
     """The code is 1 where -3 < x < 3."""
@@ -126,23 +130,23 @@ cdef void hardsigmoid_code(real[::1] x, real[::1] y, uint64_t[::1] c) noexcept n
     for k in range(y.shape[0] // WORD):
         c[k] = greater(&x[WORD * k], limits[0]) & greater(limits[1], &x[WORD * k])
         for i in range(WORD * k, WORD * k + WORD):
-            y[i] = between(x[i] + 3, <real>0, <real>6) / 6
+            y[i] = sixth(between(x[i] + 3, <real>0, <real>6))
 
 cdef void hardsigmoid_grad(uint8_t[::1] c, real[::1] g, real[::1] dx) noexcept nogil:
     cdef real v
     for i in range(dx.shape[0]):
-        v = g[i] / 6
+        v = sixth(g[i])
         dx[i] = v if c[i] else 0
 
 cdef void hardswish_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
-        y[i] = x[i] * (between(x[i] + 3, <real>0, <real>6) / 6)
+        y[i] = x[i] * sixth(between(x[i] + 3, <real>0, <real>6))
 
 cdef void hardswish_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
     cdef real v, slope
     for i in range(dx.shape[0]):
         v = g[i]
-        slope = v * (x[i] / 3 + <real>0.5)
+        slope = v * (2 * sixth(x[i]) + <real>0.5)
         slope = v if x[i] >= 3 else slope
         dx[i] = 0 if x[i] <= -3 else slope
 
