@@ -6,18 +6,22 @@ What mathematics.pxd has is computed in vectors, the others by the C library in 
 from libc cimport math
 from libc.math cimport cbrt, copysign, fabs, floor, fmod, isnan, pow, tan
 from libc.stdint cimport uint64_t
+from libc.string cimport memcpy, memset
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
-from cygrad.kernels.codes cimport WORD
+from cygrad.kernels.codes cimport WORD, greater
 from cygrad.kernels.mathematics cimport (
-    TWO_ROOT_PI, atan2, cos, erfc, exp2, gauss, hypot, log, log2, log10, logistic, sin, softplus,
+    TWO_ROOT_PI, atan2, cos, erfc, exp2, exp_near, gauss, hypot, log, log2, log10, logistic, sin, softplus,
 )
 
 cdef extern from "<math.h>" nogil:
     double lgamma_r(double x, int* sign)
     double INFINITY
     double NAN
+
+cdef extern from "cygrad/platform.h" nogil:
+    int cg_lowest_bit64(unsigned long long x)
 
 cdef double PI = 3.14159265358979323846
 cdef double LN_2 = 0.69314718055994530942
@@ -58,13 +62,65 @@ cdef void cbrt_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
         dx[i] = g[i] / (3 * y[i] * y[i])
 
+cdef inline real logaddexp(real x, real y) noexcept nogil:
+    """The larger number and log(1 + e^d), where d is minus the distance; equal infinities have no distance. The
+    rounding error of d is added, because it matters as much as the larger number if that is small."""
+    cdef real high = x if x > y else y, low = y if x > y else x, d = low - high, v = d - low, more = softplus(d)
+    cdef real lost = ((low - (d - v)) - (high + v)) * more, equal = x + <real>LN_2, without = x + y
+    v = high + (more + (0 if lost != lost else lost))
+    v = v if d == d else without
+    return equal if x == y else v
+
+cdef inline uint64_t cancelled(const real* x, const real* y, const real* z) noexcept nogil:
+    """Which of 64 results z are closer to 0 than the larger number, which is negative: digits of the sum cancel."""
+    cdef real[WORD] opposite
+    cdef real[WORD] size
+    for i in range(WORD): opposite[i], size[i] = -(x[i] if x[i] > y[i] else y[i]), <real>fabs(z[i])
+    return greater(<const real*>opposite, <const real*>size)
+
+cdef inline double log1p_below_one(double e) noexcept nogil:
+    """log(1 + e) for 0 <= e <= 1: 2 atanh s with s = e / (2 + e), whose series ends where its terms are below 2^-52."""
+    cdef double s = e / (2 + e), z = s * s, p = 1 / 29.0
+    p = ((p * z + 1 / 27.0) * z + 1 / 25.0) * z + 1 / 23.0
+    p = ((p * z + 1 / 21.0) * z + 1 / 19.0) * z + 1 / 17.0
+    p = ((p * z + 1 / 15.0) * z + 1 / 13.0) * z + 1 / 11.0
+    p = ((p * z + 1 / 9.0) * z + 1 / 7.0) * z + 1 / 5.0
+    return 2 * (s + s * z * (p * z + 1 / 3.0))
+
+cdef inline int up(int n) noexcept nogil: return (n + 7) & -8
+
+cdef void logaddexp_word(const real* x, const real* y, real* z) noexcept nogil:
+    """64 results. Those of float32 of which digits cancel are computed again, in float64."""
+    cdef double[WORD] high
+    cdef double[WORD] low
+    cdef real[WORD] v
+    cdef int[WORD] places
+    cdef int i, count = 0
+    cdef uint64_t which
+    for i in range(WORD): v[i] = logaddexp(x[i], y[i])
+    which = cancelled(x, y, <const real*>v) if real is float else 0
+    while which:
+        i = cg_lowest_bit64(which)
+        places[count], low[count], high[count] = i, min(x[i], y[i]), max(x[i], y[i])
+        which &= which - 1
+        count += 1
+    for i in range(count, up(count)): low[i] = high[i] = 0      # whole vectors, of which no element is computed alone
+    for i in range(up(count)): low[i] = high[i] + log1p_below_one(exp_near[double](low[i] - high[i]))
+    for i in range(count): v[places[i]] = <real>low[i]
+    memcpy(z, v, sizeof(v))
+
 cdef void logaddexp_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    """The larger number and log(1 + e^-d), where d is the distance; infinities that are equal have no distance."""
-    cdef real d, v
-    for i in range(z.shape[0]):
-        d = -fabs(x[i] - y[i])
-        v = (x[i] if x[i] > y[i] else y[i]) + softplus(d)
-        z[i] = x[i] + <real>LN_2 if x[i] == y[i] else v if d == d else x[i] + y[i]
+    cdef real[3][WORD] last
+    cdef Py_ssize_t i = 0, n = z.shape[0]
+    while i + WORD <= n:
+        logaddexp_word(&x[i], &y[i], &z[i])
+        i += WORD
+    if i == n: return
+    memset(last, 0, sizeof(last))
+    memcpy(last[0], &x[i], (n - i) * sizeof(real))
+    memcpy(last[1], &y[i], (n - i) * sizeof(real))
+    logaddexp_word(<const real*>last[0], <const real*>last[1], last[2])
+    memcpy(&z[i], last[2], (n - i) * sizeof(real))
 
 cdef void logaddexp_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     """dx = g e^x / (e^x + e^y); half of g each for equal infinities"""
