@@ -9,7 +9,11 @@ are packed side by side, then columns 1, s + 1 ...; rows likewise.
 Y is weights times patches of X. X is weights times patches of Y, with the kernel reversed. If the stride is s, X is
 divided into squares of s x s elements, and element (i, j) of all squares is one product with the elements of the kernel
 that meet it. V is patches of X times Y, summed over parts of the images whose number does not depend on the number of
-threads."""
+threads.
+
+If one channel is packed for at most two results (depthwise convolutions), a product of so few rows waits for its sums,
+and copying takes longer. Then rows are computed where they belong (include/cygrad/depthwise.h), and an item is a tile
+of one image and several groups."""
 
 from libc.string cimport memset
 
@@ -19,10 +23,17 @@ from cygrad.kernels.linalg.microproduct cimport (
     Lines, Product, Step, multiply, multiply_lines, multiply_packed, whole_vectors,
 )
 from cygrad.kernels.images.planes cimport (
-    Planes, Tile, V, Window, X, copy, floor_of, pack_planes, place_of, places, row_of, tile_at, up,
+    Planes, Tile, V, Window, X, Y, copy, floor_of, pack_planes, place_of, places, row_of, tile_at, up,
 )
 from cygrad.kernels.threads cimport threads_for
 from cygrad.kernels.images.tiles cimport each_item
+
+cdef extern from "cygrad/depthwise.h" nogil:
+    bint CG_PLANES          # whether there are the functions for one channel
+    void cg_plane_f(Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t tall, Py_ssize_t wide, const float* w,
+                    const Step* steps, const float* x, Py_ssize_t pitch, float* y, Py_ssize_t ldy)
+    void cg_plane_d(Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t tall, Py_ssize_t wide, const double* w,
+                    const Step* steps, const double* x, Py_ssize_t pitch, double* y, Py_ssize_t ldy)
 
 ctypedef void (*two_t)(char[::1], char[::1]) noexcept nogil
 
@@ -39,6 +50,9 @@ cdef struct Sums:           # sums of one item if V is computed: m channels of X
 
 cdef enum:
     POSITIONS = 512         # most positions of a tile
+    PLANE = 4096            # ... of which one channel is packed
+    PLANES = 64             # items of a convolution of single channels, if it has more of them
+    NARROW = 16             # bytes of the narrowest row that is written as it is computed
     FEW = 96                # images are put together into a tile up to so many
     PACKED = 256 << 10      # bytes of packed images, if one channel fits
     CHANNELS = 128          # results of one item, at most
@@ -51,7 +65,8 @@ cdef enum:
 
 cdef int make_plan(Conv* v) noexcept nogil:
     """Divide the work into tiles and items. Reads the sizes, but no data. Always returns 0."""
-    cdef Py_ssize_t size = itemsize(v.dtype), most = POSITIONS, elements, n
+    cdef Py_ssize_t size = itemsize(v.dtype), most = PLANE if v.c * v.o <= 2 else POSITIONS, elements, n
+    cdef bint one = v.c * v.o <= 2 and v.role != V and (v.c if v.role == Y else v.o) == 1
     cdef int d
     v.taps = v.kernel[0] * v.kernel[1] * v.kernel[2]
     v.positions = v.out[0] * v.out[1] * v.out[2]
@@ -70,17 +85,23 @@ cdef int make_plan(Conv* v) noexcept nogil:
             v.grid[1 + d], v.step[d], v.first[d], v.span[d] = v.out[d], v.stride[d], -v.low[d], n // v.stride[d]
             v.split[d] = 1 if v.kernel[d] == 1 else v.stride[d]
     while True:
-        elements = divide(v, most)
+        elements = divide(v, most, 1 if one else FEW)
         if most <= 32 or elements * size <= PACKED: break
         most //= 2
     v.channels = up(v.results, up(v.results, CHANNELS))
+    v.direct = CG_PLANES and one and v.square[0] * v.square[1] * v.square[2] == 1
+    v.direct = v.direct and (v.x.at[2] if v.role == X else v.y.at[2]) == 1
+    v.direct = v.direct and (v.grid[3] - (v.cuts[3] - 1) * v.part[3]) * size >= NARROW
     v.dots = v.role == V and 2 * v.channels <= whole_vectors(1, size)
     n = PACKED // (elements * size)
     if v.role == V: n = min(n, SUMS // (v.taps * width_of(v) * size))
     n = max(<Py_ssize_t>1, min(min(n, v.terms), 0x7fffffff // (v.rows if v.role == X else v.taps)))
     v.block = up(v.terms, up(v.terms, n))
-    v.parts, v.shared_bytes = 1, 0
+    v.parts, v.shared_bytes, v.together = 1, 0, 1
     if v.role == V: plan_sums(v)
+    elif v.direct:
+        v.together = max(<Py_ssize_t>1, v.tiles * v.groups // PLANES)
+        v.items = v.tiles * up(v.groups, v.together)
     else:
         while up(v.results, v.channels) * v.tiles * v.groups < ITEMS and v.channels > 16:
             v.channels = up(v.channels, 16) * 8
@@ -109,8 +130,9 @@ cdef inline Py_ssize_t width_of(const Conv* v) noexcept nogil:
     return v.channels if v.dots else whole_vectors(v.channels, itemsize(v.dtype))
 
 
-cdef Py_ssize_t divide(Conv* v, Py_ssize_t most) noexcept nogil:
-    """Divide the images into tiles of about `most` positions. Returns the packed elements of a channel."""
+cdef Py_ssize_t divide(Conv* v, Py_ssize_t most, Py_ssize_t images) noexcept nogil:
+    """Divide the images into tiles of about `most` positions, and of at most so many images. Returns the packed
+    elements of a channel."""
     cdef Py_ssize_t elements = v.split[0] * v.split[1] * v.split[2], n = 1
     cdef bint whole = True                          # the dimensions inside of this one are not divided
     cdef int d
@@ -118,7 +140,7 @@ cdef Py_ssize_t divide(Conv* v, Py_ssize_t most) noexcept nogil:
     for d in range(3, -1, -1):
         v.part[d] = 1
         if whole and v.grid[d] > 1:
-            v.part[d] = min(v.grid[d], max(<Py_ssize_t>1, (most if d else min(most, <Py_ssize_t>FEW)) // n))
+            v.part[d] = min(v.grid[d], max(<Py_ssize_t>1, (most if d else min(most, images)) // n))
             v.part[d] = up(v.grid[d], up(v.grid[d], v.part[d]))
         whole = whole and v.part[d] == v.grid[d]
         v.cuts[d] = up(v.grid[d], v.part[d])
@@ -155,7 +177,8 @@ cdef int convolve(Conv* v, char* workspace, size_t nbytes) except -1 nogil:
     if v.role == V and v.tiles == 0:
         if not v.adds: memset(v.v, 0, whole * itemsize(v.dtype))
         return 0
-    each_item(sums if v.role == V else results, v, v.items, t, workspace + v.shared_bytes, v.own_bytes)
+    each_item(sums if v.role == V else single if v.direct else results, v, v.items, t, workspace + v.shared_bytes,
+              v.own_bytes)
     if v.parts == 1: return 0
     call(v.dtype, add_parts[float], add_parts[double], <void*>workspace, v.parts, whole, v.factor, v.adds, <void*>v.v)
 
@@ -202,6 +225,51 @@ cdef void results(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
                 if v.block == v.terms: p.pack = NULL            # the next product finds all of them packed
                 finish(v, group * v.results + c0, p.m, t.columns, p.ldc, p.c)
                 call(v.dtype, store[float], store[double], v, &t, r, group * v.results + c0, p.m, <void*>p.c, p.ldc)
+
+
+cdef void single(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
+    """X or Y of one tile and some groups, of which one channel is packed."""
+    cdef const Conv* v = <const Conv*>job
+    cdef Py_ssize_t items = up(v.groups, v.together), first = i % items * v.together, group, channel, terms
+    cdef Py_ssize_t r[3]
+    cdef Tile t = tile_at(v, i // items)
+    cdef Window w = Window(v, &t, &v.x, 0)
+    cdef Step* steps = <Step*>(workspace + v.packed_bytes)
+    if v.role == X: w.planes = &v.y
+    r[0] = r[1] = r[2] = 0
+    terms = places(v, &t, r, steps)
+    for group in range(first, min(first + v.together, v.groups)):
+        pack_planes(&w, group, group + 1, workspace)
+        for channel in range(group * v.results, (group + 1) * v.results):
+            plane(v, &t, channel, terms, v.v + channel * v.taps * itemsize(v.dtype), steps, workspace,
+                  workspace + v.packed_bytes + v.steps_bytes)
+
+
+cdef void plane(const Conv* v, const Tile* t, Py_ssize_t channel, Py_ssize_t terms, const char* w, const Step* steps,
+                const char* packed, char* added) noexcept nogil:
+    """One channel of X or Y, written where it belongs, or to `added` if it is added to what is there."""
+    cdef const Planes* planes = &v.x if v.role == X else &v.y
+    cdef Py_ssize_t size = itemsize(v.dtype), image, z, y, rows = t.size[2], columns = t.size[3], ld
+    cdef char* place
+    cdef char* to
+    for image in range(t.size[0]):
+        for z in range(t.size[1]):
+            place = planes.data + ((t.at[0] + image) * planes.image + channel * planes.channel
+                                   + (t.at[1] + z) * planes.at[0] + t.at[2] * planes.at[1] + t.at[3]) * size
+            to, ld = (added, columns) if v.adds else (place, planes.at[1])
+            call(v.dtype, cg_plane_f, cg_plane_d, rows, columns, terms // v.kernel[2], v.kernel[2], <void*>w, steps,
+                 <void*>(packed + (image * t.packed[1] + z) * t.packed[2] * t.packed[3] * size), t.packed[3], <void*>to,
+                 ld)
+            if v.bias != NULL or v.activation != NULL:
+                for y in range(rows): finish(v, channel, 1, columns, 0, to + y * ld * size)
+            if not v.adds: continue
+            for y in range(rows):
+                call(v.dtype, add_row[float], add_row[double], <void*>(added + y * columns * size), columns,
+                     <void*>(place + y * planes.at[1] * size))
+
+
+cdef void add_row(const real* x, Py_ssize_t n, real* y) noexcept nogil:
+    for i in range(n): y[i] += x[i]
 
 
 cdef void add_bias(const real* b, Py_ssize_t n, real* y) noexcept nogil:

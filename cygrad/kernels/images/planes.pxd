@@ -64,6 +64,8 @@ cdef struct Conv:
     Py_ssize_t block        # channels that are packed at a time
     Py_ssize_t channels     # results of one item
     bint dots               # V is computed by dots, because Y has few channels
+    bint direct             # X or Y is written as it is computed, because one channel is packed
+    Py_ssize_t together     # groups of one item then
     Py_ssize_t parts        # in which the positions are summed, if V is computed
     Py_ssize_t items
     size_t packed_bytes     # workspace of one thread for packed channels,
@@ -112,18 +114,19 @@ cdef inline void copy(const copied_t* x, Py_ssize_t step, copied_t* to, Py_ssize
     if n > 256:
         memcpy(to, x, n * sizeof(copied_t))
         return
-    while i + 16 <= n:
-        memcpy(to + i, x + i, 16 * sizeof(copied_t))
-        i += 16
-    if n & 8:
-        memcpy(to + i, x + i, 8 * sizeof(copied_t))
-        i += 8
-    if n & 4:
-        memcpy(to + i, x + i, 4 * sizeof(copied_t))
-        i += 4
-    while i < n:
-        to[i] = x[i]
-        i += 1
+    if n >= 16:                                     # the last 16 again from the end, so that none are left
+        while i + 16 <= n:
+            memcpy(to + i, x + i, 16 * sizeof(copied_t))
+            i += 16
+        memcpy(to + n - 16, x + n - 16, 16 * sizeof(copied_t))
+    elif n >= 8:
+        memcpy(to, x, 8 * sizeof(copied_t))
+        memcpy(to + n - 8, x + n - 8, 8 * sizeof(copied_t))
+    elif n >= 4:
+        memcpy(to, x, 4 * sizeof(copied_t))
+        memcpy(to + n - 4, x + n - 4, 4 * sizeof(copied_t))
+    else:
+        for i in range(n): to[i] = x[i]
 
 
 cdef inline Py_ssize_t row_of(const Tile* t, Py_ssize_t i) noexcept nogil:

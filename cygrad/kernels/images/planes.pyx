@@ -50,11 +50,12 @@ cdef void pack_planes(const void* context, Py_ssize_t first, Py_ssize_t last, ch
 cdef void pack_plane(const Window* w, const real* x, real* p) noexcept nogil:
     cdef const Conv* v = w.v
     cdef const Py_ssize_t* packed = &w.t.packed[0]
-    cdef Py_ssize_t f, image, z, y, zi, yi, s, step = v.step[2] * w.planes.at[2]
+    cdef Py_ssize_t f, image, z, s, _, step = v.step[2] * w.planes.at[2]
     cdef Py_ssize_t start[3]
     cdef Py_ssize_t lo[3]
     cdef Py_ssize_t hi[3]
     cdef const real* row
+    cdef real* to
     cdef bint whole
     cdef int d
     for f in range(v.split[0] * v.split[1] * v.split[2]):
@@ -69,12 +70,13 @@ cdef void pack_plane(const Window* w, const real* x, real* p) noexcept nogil:
         if not whole: memset(p, 0, w.t.plane * sizeof(real))
         for image in range(packed[0]):
             for z in range(lo[0], hi[0]):
-                zi = start[0] + z * v.step[0]
-                for y in range(lo[1], hi[1]):
-                    yi = start[1] + y * v.step[1]
-                    row = x + image * w.planes.image + zi * w.planes.at[0] + yi * w.planes.at[1]
-                    row += (start[2] + lo[2] * v.step[2]) * w.planes.at[2]
-                    copy(row, step, p + ((image * packed[1] + z) * packed[2] + y) * packed[3] + lo[2], hi[2] - lo[2])
+                row = x + image * w.planes.image + (start[0] + z * v.step[0]) * w.planes.at[0]
+                row += (start[1] + lo[1] * v.step[1]) * w.planes.at[1] + (start[2] + lo[2] * v.step[2]) * w.planes.at[2]
+                to = p + ((image * packed[1] + z) * packed[2] + lo[1]) * packed[3] + lo[2]
+                for _ in range(lo[1], hi[1]):
+                    copy(row, step, to, hi[2] - lo[2])
+                    row += v.step[1] * w.planes.at[1]
+                    to += packed[3]
         p += w.t.plane
 
 

@@ -12,6 +12,11 @@ SHAPES = [(1, 1, 2, 1, (258,), (3,)), (1, 1, 2, 1, (1025,), (2,)), (2, 3, 4, 1, 
           (1, 2, 3, 1, (16, 16), (1, 1)), (9, 2, 3, 1, (8, 8), (1, 1)), (65, 2, 3, 1, (4, 4), (3, 3)),
           (3, 60, 5, 1, (6, 6), (3, 3)), (2, 150, 250, 1, (4, 5), (2, 2)), (3, 4, 8, 4, (9, 33), (3, 3)),
           (2, 6, 4, 2, (7, 65), (2, 3)), (2, 2, 2, 1, (5, 6, 9), (2, 3, 2))]
+# One channel in a group: rows of less than a vector and of several, less than eight rows and more, two outputs
+DEPTHWISE = [(2, 3, 3, 3, (9, 20), (3, 3)), (1, 2, 2, 2, (21, 37), (5, 5)), (1, 2, 2, 2, (12, 70), (7, 7)),
+             (3, 2, 4, 2, (8, 17), (3, 3)), (1, 3, 3, 3, (3, 9, 11), (2, 3, 3)), (2, 2, 2, 2, (100,), (9,)),
+             (2, 2, 2, 2, (6, 3), (3, 3)), (1, 1, 1, 1, (90, 90), (3, 2))]
+SHAPES += DEPTHWISE
 
 
 def numbers(*shape, seed=0):
@@ -52,6 +57,27 @@ def test_gradients_at_boundaries_of_tiles(shape):
     np.testing.assert_allclose(dx, conv_transpose_like(head, w, padding=1, groups=groups), rtol=1e-11, atol=1e-11)
     v = numbers(*w.shape, seed=5)
     np.testing.assert_allclose((dw * v).sum(), (head * conv_like(x, v, padding=1, groups=groups)).sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("stride, dilation", [(1, 1), (2, 1), (1, 2)])
+@pytest.mark.parametrize("shape", DEPTHWISE, ids=name)
+def test_depthwise_in_float32(shape, stride, dilation):
+    """float32 has vectors of other widths. A gradient that is added to zeros has the bits of one that is written."""
+    x, w, b, groups, nd = of(shape)
+    how = dict(stride=stride, padding=2, dilation=dilation, groups=groups)
+    a = [v.astype(np.float32) for v in (x, w, b)]
+    y = getattr(cg, f"conv{nd}d")(*a, **how, activation="relu")
+    exact = conv_like(*(v.astype(np.float64) for v in a), **how)
+    np.testing.assert_allclose(y.numpy(), np.maximum(exact, 0), rtol=1e-5, atol=1e-5)
+    got = []
+    for how_taken in ("write", "add"):
+        xs = [cg.tensor(v).attach_grad(how_taken) for v in a]
+        for v in xs: v.grad.numpy()                 # zeros are written, so that gradients are added to them
+        with cg.record():
+            y = getattr(cg, f"conv{nd}d")(*xs, **how)
+        y.backward(cg.tensor(np.cos(np.arange(y.size, dtype=np.float32)).reshape(y.shape)))
+        got.append([v.grad.numpy() for v in xs])
+    for written, added in zip(*got, strict=True): np.testing.assert_array_equal(written, added)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=name)
