@@ -8,8 +8,11 @@ from cygrad.kernels.array cimport itemsize, real
 from cygrad.kernels.by_dtype cimport call
 from cygrad.kernels.images.phases cimport Phases, phases_max, phases_mean, phases_spread, set_phases
 from cygrad.kernels.images.windows cimport Pool, Span, count_of, span, tap, windows_on
-from cygrad.kernels.lanes cimport LANES, sum_of
+from cygrad.kernels.lanes cimport LANES, WIDE, sum_of
 from cygrad.kernels.threads cimport parallel_for, threads_for
+
+cdef extern from "cygrad/lanes.h" nogil:
+    void cg_short_sums(const float* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n, double* y, Py_ssize_t step)
 
 cdef enum:
     TABLE = 256             # places in a window of so many elements are decoded by a table
@@ -21,6 +24,13 @@ cdef struct Table:          # the places of windows with these rows
     Py_ssize_t column[TABLE]
     Span z
     Span y
+
+
+cdef struct Own:            # what the planes of one thread share
+    Py_ssize_t whole        # elements of a plane that is one window, or 0
+    double count            # what their sum is divided by
+    Phases phases
+    Table table
 
 
 cdef inline Py_ssize_t read_place(const Pool* p, Py_ssize_t i) noexcept nogil:
@@ -193,6 +203,36 @@ cdef void shares(const Pool* p, real* x, const real* y) noexcept nogil:
                         for c in range(s[2].first, s[2].last): row[c * step] += share
 
 
+cdef Py_ssize_t whole_plane(const Pool* p, double* count) noexcept nogil:
+    """The elements of a plane, if one window has them all and they are side by side; otherwise 0. `count` is what their
+    sum is divided by."""
+    cdef Span s[3]
+    cdef Py_ssize_t n = 1
+    for d in range(2, -1, -1):
+        s[d] = span(p, d, 0)
+        if p.out[d] != 1 or s[d].step != 1 or s[d].first + s[d].at != 0 or s[d].last - s[d].first != p.size[d]: return 0
+        if p.size[d] != 1 and p.x.at[d] != n: return 0
+        n *= p.size[d]
+    count[0] = elements(p, s)
+    return n
+
+
+cdef void whole_means(const Pool* p, const Own* own, const real* x, real* y, Py_ssize_t m) noexcept nogil:
+    """The means of m <= WIDE whole planes, of channels one after the other."""
+    cdef double[WIDE] total
+    cdef Py_ssize_t i, n = own.whole
+    memset(total, 0, m * sizeof(double))
+    if real is float and n < WIDE: cg_short_sums(<const float*>x, p.x.channel, m, n, total, 1)
+    else:
+        for i in range(m): total[i] = sum_of[real](x + i * p.x.channel, n)
+    for i in range(m): y[i * p.y.channel] = <real>(total[i] / own.count)
+
+
+cdef inline void whole_share(real* x, const real* y, Py_ssize_t n, double count) noexcept nogil:
+    cdef real share = 0 + <real>(y[0] / count)      # not -0
+    for i in range(n): x[i] = share
+
+
 # ---- sums over many windows, element by element ----------------------------------------------------------------------
 
 cdef bint in_many(const Pool* p) noexcept nogil:
@@ -274,11 +314,6 @@ cdef struct Job:
     int what
 
 
-cdef struct Own:            # what the planes of one thread share
-    Phases phases
-    Table table
-
-
 cdef void plane(const Pool* p, Own* own, int what, real* x, real* y, Py_ssize_t at) noexcept nogil:
     """One plane; its places are p.places[at:]."""
     cdef Phases* t = &own.phases
@@ -292,6 +327,7 @@ cdef void plane(const Pool* p, Own* own, int what, real* x, real* y, Py_ssize_t 
     elif what == PUT:
         if in_many(p): sum_at_places[real](p, x, y, at)
         else: places_of[real](p, &own.table, x, y, at, True)
+    elif own.whole: whole_share[real](x, y, own.whole, own.count)
     elif t.fit and not in_many(p): phases_spread(p, t, x, y)
     else:
         memset(x, 0, p.size[0] * p.size[1] * p.size[2] * sizeof(real))
@@ -303,14 +339,22 @@ cdef void planes_range(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept no
     cdef const Pool* p = (<const Job*>job).p
     cdef Own own
     cdef int what = (<const Job*>job).what
-    cdef Py_ssize_t i, x, y, size = itemsize(p.dtype), each = p.out[0] * p.out[1] * p.out[2]
+    cdef Py_ssize_t i = start, m, x, y, size = itemsize(p.dtype), each = p.out[0] * p.out[1] * p.out[2]
+    own.whole = whole_plane(p, &own.count) if what == MEANS or what == SPREAD else 0
     if what == TAKE or what == PUT: clear_table(&own.table)
-    else: set_phases(p, &own.phases)
-    for i in range(start, stop):
+    elif not own.whole: set_phases(p, &own.phases)
+    while i < stop:
+        m = 1
         x = (i // p.channels * p.x.image + i % p.channels * p.x.channel) * size
         y = (i // p.channels * p.y.image + i % p.channels * p.y.channel) * size
-        call(p.dtype, plane[float], plane[double], p, &own, what, <void*>(p.x.data + x),
-             <void*>(p.y.data + y), i * each)
+        if what == MEANS and own.whole:
+            m = min(min(stop - i, p.channels - i % p.channels), <Py_ssize_t>WIDE)
+            call(p.dtype, whole_means[float], whole_means[double], p, &own, <void*>(p.x.data + x),
+                 <void*>(p.y.data + y), m)
+        else:
+            call(p.dtype, plane[float], plane[double], p, &own, what, <void*>(p.x.data + x),
+                 <void*>(p.y.data + y), i * each)
+        i += m
 
 
 cdef void each_plane(const Pool* p, int what) noexcept nogil:
@@ -324,8 +368,18 @@ cdef void each_plane(const Pool* p, int what) noexcept nogil:
     parallel_for(planes_range, &job, n, n if t == 1 else (n + 4 * t - 1) // (4 * t), t)
 
 
+cdef void join_channels(Pool* p) noexcept nogil:
+    """Make the channels of windows along one dimension the rows of a plane, so that a tile has many of them. If there
+    are few images, their channels are what threads share."""
+    if p.adaptive or p.n < 4 or p.out[2] == 1 or p.low[1] != 0: return
+    if p.size[0] * p.size[1] * p.kernel[0] * p.kernel[1] != 1 or p.out[0] * p.out[1] != 1: return
+    p.size[1] = p.out[1] = p.channels
+    p.x.at[1], p.y.at[1], p.channels = p.x.channel, p.y.channel, 1
+
+
 cdef void max_pool(Pool* p) noexcept nogil:
     """Y = the largest elements of windows of X, and their places if p.places is not NULL."""
+    join_channels(p)
     each_plane(p, MAXIMA)
 
 
@@ -341,6 +395,7 @@ cdef void put_places(Pool* p) noexcept nogil:
 
 cdef void mean_pool(Pool* p) noexcept nogil:
     """Y = the means of windows of X."""
+    join_channels(p)
     each_plane(p, MEANS)
 
 
