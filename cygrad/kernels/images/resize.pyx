@@ -4,7 +4,7 @@ An element of Y is a sum of 1 (nearest), 2 (linear) or 4 (cubic) elements of X a
 to one row first, whose elements are then added; the transpose does the same in reverse."""
 
 from libc.math cimport floor, floorf
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from cygrad.kernels.array cimport itemsize, real
 from cygrad.kernels.by_dtype cimport call
@@ -86,7 +86,39 @@ cdef void plane(void* job, Py_ssize_t i, char* workspace) noexcept nogil:
     cdef Py_ssize_t size = itemsize(r.dtype)
     cdef char* x = r.x.data + (i // r.channels * r.x.image + i % r.channels * r.x.channel) * size
     cdef char* y = r.y.data + (i // r.channels * r.y.image + i % r.channels * r.y.channel) * size
-    call(r.dtype, rows[float], rows[double], j, <void*>x, <void*>y, <void*>workspace)
+    if j.taps[0] * j.taps[1] * j.taps[2] == 1: call(r.dtype, nearest[float], nearest[double], j, <void*>x, <void*>y)
+    else: call(r.dtype, rows[float], rows[double], j, <void*>x, <void*>y, <void*>workspace)
+
+
+cdef void nearest(const Job* j, real* x, real* y) noexcept nogil:
+    """All rows of a plane of which each element of Y is one of X. Rows of Y that are the same row of X are copied from
+    the first of them. (`twice`: element k of a row is k / 2 of X, and there is no index to read.)"""
+    cdef const Resize* r = j.r
+    cdef const Entry* e = j.entries[2]
+    cdef Py_ssize_t z, q, k, i, step = r.x.at[2], next = r.y.at[2], n = r.out[2]
+    cdef bint twice = n == 2 * r.size[2] and step == 1 and next == 1
+    cdef real* p
+    cdef real* g
+    for k in range(n): twice = twice and e[k].at == k // 2
+    if j.back:
+        for z in range(r.size[0]):
+            for q in range(r.size[1]):
+                p = x + z * r.x.at[0] + q * r.x.at[1]
+                for i in range(r.size[2]): p[i * step] = 0
+    for z in range(r.out[0]):
+        for q in range(r.out[1]):
+            p = x + j.entries[0][z].at * r.x.at[0] + j.entries[1][q].at * r.x.at[1]
+            g = y + z * r.y.at[0] + q * r.y.at[1]
+            if j.back and twice:
+                for k in range(n // 2): p[k] += g[2 * k] + g[2 * k + 1]
+            elif j.back:
+                for k in range(n): p[e[k].at * step] += g[k * next]
+            elif q and next == 1 and j.entries[1][q].at == j.entries[1][q - 1].at:
+                memcpy(g, g - r.y.at[1], n * sizeof(real))
+            elif twice:
+                for k in range(n // 2): g[2 * k] = g[2 * k + 1] = p[k]
+            else:
+                for k in range(n): g[k * next] = p[e[k].at * step]
 
 
 cdef void rows(const Job* j, real* x, real* y, real* row) noexcept nogil:
