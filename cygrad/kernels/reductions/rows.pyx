@@ -91,12 +91,13 @@ cdef void dots(int dtype, Py_ssize_t rows, Py_ssize_t columns, const char* x, co
 cdef void products(real[:, ::1] x, real[:, ::1] y) noexcept nogil:
     """y_ij = the product of all x_ik but x_ij
 
-    This is the product before j times the product after j, so zeros need no special case. Eight rows go at a time,
-    because each product depends on the one before it."""
-    cdef real product[8]
+    This is the product before j times the product after j, so zeros need no special case. Four rows go at a time,
+    because each product depends on the one before it; eight and their results, a power of two apart, would not fit into
+    the sets of a first-level cache."""
+    cdef real product[4]
     cdef Py_ssize_t i = 0, j, n = x.shape[1], m, l
     while i < x.shape[0]:
-        m = 8 if x.shape[0] - i >= 8 else 1
+        m = 4 if x.shape[0] - i >= 4 else 1
         for l in range(m): product[l] = 1
         for j in range(n):
             for l in range(m):

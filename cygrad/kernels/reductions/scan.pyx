@@ -108,19 +108,32 @@ cdef void recurrence_(const real* x, const real* a, Py_ssize_t n, Py_ssize_t inn
             for j in range(m): y[i + j] = <real>s[j]
 
 
+cdef inline bint any_extreme(const number* x, number best, bint is_min) noexcept nogil:
+    """Whether one of 64 elements is at least `best` (is_min: at most), or NaN."""
+    cdef int hits = 0
+    for j in range(WIDE): hits |= not (x[j] > best if is_min else x[j] < best)
+    return hits
+
+
 cdef void extreme_places_(const number* x, Py_ssize_t n, Py_ssize_t inner, int64_t* y, bint is_min) noexcept nogil:
     """y_kj = the last i <= k where x_ij is NaN or, if there is no NaN, the maximum up to k (is_min: minimum)."""
     cdef Py_ssize_t k, j
     cdef int64_t i
     cdef number best, v
     if inner == 1:
-        i, best = 0, x[0]
-        for k in range(n):
-            v = x[k]
-            if (v <= best) if is_min else (v >= best): i, best = k, v
-            if number is float or number is double:
-                if v != v: i, best = k, v
-            y[k] = i
+        i, best, k = 0, x[0], 0
+        while k < n:
+            if n - k >= WIDE and not any_extreme(x + k, best, is_min):
+                for j in range(WIDE): y[k + j] = i
+                k += WIDE
+                continue
+            for k in range(k, min(n, k + WIDE)):
+                v = x[k]
+                if (v <= best) if is_min else (v >= best): i, best = k, v
+                if number is float or number is double:
+                    if v != v: i, best = k, v
+                y[k] = i
+            k += 1
         return
     for j in range(inner): y[j] = 0
     for k in range(1, n):
