@@ -21,7 +21,7 @@ endif
 # The mark of what is generated and not in git. Tests read it; tests/project/conftest.py also writes it if it is old.
 GENERATED = build/generated
 
-.PHONY: demo test test-all pythons bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
+.PHONY: demo test test-all array-api pythons bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/has-demo $(VENV)/built
@@ -47,6 +47,10 @@ pythons: $(VENV)/built
 # All tests, with full sweeps.
 test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 	CYGRAD_PROGRAMS=10000 CYGRAD_STEPS=100000 $(PY) -m pytest -q -m "slow or not slow" $(TESTS)
+
+# The array API standard, for more random arrays than `make test` takes.
+array-api: $(VENV)/has-test $(VENV)/built
+	CYGRAD_ARRAY_API=40 $(PY) -m pytest -q tests/array_api
 
 bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks --output benchmarks/results

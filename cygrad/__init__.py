@@ -47,7 +47,9 @@ uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 float32, float64 = _np.dtype("float32"), _np.dtype("float64")
 
 # loaded at first use
-_packages = "comm", "data", "estimators", "func", "graph", "io", "linalg", "nets", "nn", "optim", "testing", "trainers"
+_packages = (
+    "array_api", "comm", "data", "estimators", "func", "graph", "io", "linalg", "nets", "nn", "optim", "testing",
+    "trainers")
 _late = {"load": ("io", "load"), "save": ("io", "save"),    # public name -> (module, function), loaded at first use
          "show_config": ("config", "show_config")}
 for _row in ops.TABLE:

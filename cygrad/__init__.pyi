@@ -36,6 +36,7 @@ from cygrad.ops.reductions.minmax import argmin as argmin
 from cygrad.ops.shapes.sort import argsort as argsort
 from cygrad.ops.shapes.index import argwhere as argwhere
 from cygrad.core.interop.numpy import tensor as array
+from cygrad import array_api as array_api
 from cygrad.ops.reductions.selection import array_equal as array_equal
 from cygrad.ops.shapes.rearrange import array_split as array_split
 from cygrad.core.interop.numpy import asarray as as_tensor
@@ -60,8 +61,11 @@ from cygrad.ops.losses.loss import bce_with_logits as bce_with_logits
 from cygrad.ops.losses.likelihoods import binary_cross_entropy as binary_cross_entropy
 from cygrad.ops.losses.likelihoods import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from cygrad.ops.elementwise.compare import bitwise_and as bitwise_and
+from cygrad.ops.elementwise.compare import bitwise_not as bitwise_invert
+from cygrad.ops.elementwise.representation import bitwise_left_shift as bitwise_left_shift
 from cygrad.ops.elementwise.compare import bitwise_not as bitwise_not
 from cygrad.ops.elementwise.compare import bitwise_or as bitwise_or
+from cygrad.ops.elementwise.representation import bitwise_right_shift as bitwise_right_shift
 from cygrad.ops.elementwise.compare import bitwise_xor as bitwise_xor
 from cygrad.ops.shapes.rearrange import broadcast_arrays as broadcast_arrays
 from cygrad.ops.shapes.shape import broadcast_to as broadcast_to
@@ -165,11 +169,13 @@ from cygrad.ops.linalg.products import inner as inner
 from cygrad.ops.layers.channels import instance_norm as instance_norm
 from cygrad.ops.images.resize import interpolate as interpolate
 from cygrad.ops.linalg.solve import inv as inv
+from cygrad.ops.elementwise.compare import bitwise_not as invert
 from cygrad import io as io
 from cygrad.core.thread_state import is_recording as is_recording
 from cygrad.core.thread_state import is_training as is_training
 from cygrad.ops.reductions.selection import isclose as isclose
 from cygrad.ops.elementwise.compare import isfinite as isfinite
+from cygrad.ops.reductions.selection import isin as isin
 from cygrad.ops.elementwise.compare import isinf as isinf
 from cygrad.ops.elementwise.compare import isnan as isnan
 from cygrad.ops.losses.likelihoods import kl_div as kl_div
@@ -177,6 +183,7 @@ from cygrad.ops.linalg.products import kron as kron
 from cygrad.ops.losses.distances import l1_loss as l1_loss
 from cygrad.ops.layers.normalize import layer_norm as layer_norm
 from cygrad.ops.layers.activations import leaky_relu as leaky_relu
+from cygrad.ops.elementwise.representation import bitwise_left_shift as left_shift
 from cygrad.ops.elementwise.compare import less as less
 from cygrad.ops.elementwise.compare import less_equal as less_equal
 from cygrad.ops.elementwise.special import lgamma as lgamma
@@ -208,6 +215,7 @@ from cygrad.ops.reductions.selection import masked_fill as masked_fill
 from cygrad.ops.linalg.linalg import matmul as matmul
 from cygrad.ops.linalg.norms import matrix_norm as matrix_norm
 from cygrad.ops.linalg.norms import matrix_power as matrix_power
+from cygrad.ops.linalg.norms import matrix_rank as matrix_rank
 from cygrad.ops.shapes.shape import matrix_transpose as matrix_transpose
 from cygrad.ops.reductions.minmax import max as max
 from cygrad.ops.images.pool import max_pool1d as max_pool1d
@@ -236,6 +244,7 @@ from cygrad.ops.reductions.summaries import nansum as nansum
 from cygrad.ops.elementwise.elementwise import neg as neg
 from cygrad.ops.elementwise.elementwise import neg as negative
 from cygrad import nets as nets
+from cygrad.ops.elementwise.representation import nextafter as nextafter
 from cygrad.ops.losses.entropy import nll_loss as nll
 from cygrad.ops.losses.entropy import nll_loss as nll_loss
 from cygrad import nn as nn
@@ -276,6 +285,7 @@ from cygrad.ops.elementwise.functions import relu as relu
 from cygrad.ops.elementwise.elementwise import remainder as remainder
 from cygrad.ops.shapes.rearrange import repeat as repeat
 from cygrad.ops.shapes.shape import reshape as reshape
+from cygrad.ops.elementwise.representation import bitwise_right_shift as right_shift
 from cygrad.ops.layers.normalize import rms_norm as rms_norm
 from cygrad.ops.layers.recurrent import rnn as rnn
 from cygrad.ops.shapes.rearrange import roll as roll
@@ -295,6 +305,7 @@ from cygrad.core.thread_state import set_training as set_training
 from cygrad.config import show_config as show_config
 from cygrad.ops.elementwise.functions import sigmoid as sigmoid
 from cygrad.ops.elementwise.elementwise import sign as sign
+from cygrad.ops.elementwise.representation import signbit as signbit
 from cygrad.ops.elementwise.functions import silu as silu
 from cygrad.ops.elementwise.functions import sin as sin
 from cygrad.ops.elementwise.special import sinc as sinc

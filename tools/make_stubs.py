@@ -188,7 +188,7 @@ WHOLE = {                   # complete stubs of functions with more than one res
 DUNDERS = {                 # syntax; `{cls}` is the class
     **{f"__{op}__": "(self, y: _Operand, /) -> Tensor" for op in
        "add sub mul truediv floordiv mod matmul pow radd rsub rmul rtruediv rfloordiv rmod rmatmul rpow lt le gt ge "
-       "and or xor rand ror rxor".split()},
+       "and or xor rand ror rxor lshift rshift rlshift rrshift".split()},
     **{f"__i{op}__": "(self, y: _Operand, /) -> Self" for op in "add sub mul truediv floordiv mod".split()},
     **{f"__{op}__": "(self, y: _Operand, /) -> _Pair" for op in ("divmod", "rdivmod")},
     "__pow__": "(self, y: _Operand, mod: None = None, /) -> Tensor",
@@ -201,6 +201,7 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__getitem__": "(self, index: Any, /) -> Tensor", "__setitem__": "(self, index: Any, value: _Data, /) -> None",
     "__array__": "(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]",
     "__bytes__": "(self) -> bytes", "__dir__": "(self) -> list[str]",
+    "__array_namespace__": "(self, *, api_version: str | None = None) -> Any",
     "__array_ufunc__": "(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any",
     "__array_function__": "(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any",
     "__dlpack_device__": "(self) -> tuple[int, int]",
@@ -350,7 +351,8 @@ class Stub:
         if issubclass(cls, enum.Enum): return self.enumeration(name, cls)
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             self.lines.append(f"class {name}(NamedTuple):")
-            self.lines += [f"    {field}: {kind.__name__}" for field, kind in cls.__annotations__.items()]
+            self.lines += [f"    {field}: {self.annotated(getattr(kind, '__forward_arg__', kind))}"
+                           for field, kind in cls.__annotations__.items()]
             return None
         if hasattr(cls, "__total__"):
             self.lines.append(f"class {name}(TypedDict, total=False):")
@@ -416,6 +418,9 @@ class Stub:
         own = surface.own(self.module)
         for name, value in surface.public(self.module).items() if self.package else ():
             if name in own: continue
+            if type(value).__module__.startswith("numpy"):
+                self.lines.append(f"{name}: {dtype_type(name)}")
+                continue
             source = value.__name__.rpartition(".")[0] if inspect.ismodule(value) else self.source(name, value)
             known = inspect.isclass(value) or not hasattr(sys.modules[source], name)    # SGD is an alias of Sgd
             real = getattr(value, "__name__", name).rpartition(".")[2] if known else name
@@ -458,6 +463,11 @@ def words(text):
     return set(re.findall(r"(?<![\w.])\w+", text))
 
 
+def dtype_type(name):
+    """The type of a constant that is a dtype, which has its name."""
+    return f"np.dtype[np.{'bool_' if name == 'bool' else name}]"
+
+
 def front():
     """The stub of cygrad itself: re-exports, dtypes, and the operators of the table."""
     lines = ["# Written by tools/make_stubs.py; do not edit.", "from typing import Any", "import numpy as np", ""]
@@ -466,7 +476,7 @@ def front():
         if inspect.ismodule(value):
             lines.append(f"from cygrad import {name} as {name}")
         elif type(value).__module__.startswith("numpy"):
-            last.append(f"{name}: np.dtype[np.{'bool_' if name == 'bool' else name}]")
+            last.append(f"{name}: {dtype_type(name)}")
         elif value.__module__ == "cygrad":
             last.append(f"def {name}() -> {RESULTS[name]}: ...")
         else:

@@ -51,7 +51,7 @@ TENSOR = {
     "view": "use reshape(), which is a view where the strides allow, or astype(dtype)",
     "view_as": "use reshape(y.shape)",
     "to": "use astype(dtype); " + CPU, "type": "use dtype, or astype(dtype) to cast", "type_as": "use astype(y.dtype)",
-    "cuda": CPU, "xpu": CPU, "is_cuda": CPU, "device": CPU, "ctx": CPU, "context": CPU, "as_in_context": CPU,
+    "cuda": CPU, "xpu": CPU, "is_cuda": CPU, "ctx": CPU, "context": CPU, "as_in_context": CPU,
     "as_in_ctx": CPU, "pin_memory": CPU,
     "half": HALF, "bfloat16": BFLOAT16,
     "int": "use astype(\"int32\")", "long": "use astype(\"int64\")", "bool": "use astype(\"bool\")",

@@ -82,6 +82,12 @@ cdef int promote(int a, int b) except -1:
     return d
 
 
+def promote_dtypes(a, b):
+    """The numpy.dtype to which two dtypes promote. Raises TypeError for uint64 with a signed integer, and for a dtype
+    that cygrad does not have."""
+    return DTYPES[promote(dtype_number(a), dtype_number(b))]
+
+
 cdef void fill_promoted() noexcept:
     for a in range(N_DTYPES):
         for b in range(N_DTYPES): promoted[a][b] = common(a, b)

@@ -17,6 +17,7 @@ from cygrad.ops.linalg.solve import lstsq as lstsq
 from cygrad.ops.linalg.linalg import matmul as matmul
 from cygrad.ops.linalg.norms import matrix_norm as matrix_norm
 from cygrad.ops.linalg.norms import matrix_power as matrix_power
+from cygrad.ops.linalg.norms import matrix_rank as matrix_rank
 from cygrad.ops.shapes.shape import matrix_transpose as matrix_transpose
 from cygrad.ops.linalg.norms import norm as norm
 from cygrad.ops.linalg.products import outer as outer
@@ -31,4 +32,4 @@ from cygrad.ops.linalg.products import tensordot as tensordot
 from cygrad.ops.linalg.norms import trace as trace
 from cygrad.ops.linalg.products import vecdot as vecdot
 from cygrad.ops.reductions.statistics import norm as vector_norm
-__all__ = ['EighResult', 'LinAlgError', 'LstsqResult', 'QRResult', 'SVDResult', 'SlogdetResult', 'cholesky', 'cross', 'det', 'diagonal', 'eigh', 'eigvalsh', 'inv', 'lstsq', 'matmul', 'matrix_norm', 'matrix_power', 'matrix_transpose', 'norm', 'outer', 'pinv', 'qr', 'slogdet', 'solve', 'solve_triangular', 'svd', 'svdvals', 'tensordot', 'trace', 'vecdot', 'vector_norm']
+__all__ = ['EighResult', 'LinAlgError', 'LstsqResult', 'QRResult', 'SVDResult', 'SlogdetResult', 'cholesky', 'cross', 'det', 'diagonal', 'eigh', 'eigvalsh', 'inv', 'lstsq', 'matmul', 'matrix_norm', 'matrix_power', 'matrix_rank', 'matrix_transpose', 'norm', 'outer', 'pinv', 'qr', 'slogdet', 'solve', 'solve_triangular', 'svd', 'svdvals', 'tensordot', 'trace', 'vecdot', 'vector_norm']

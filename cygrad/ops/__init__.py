@@ -12,7 +12,7 @@ from cygrad.ops.reductions import reduce
 from cygrad.ops.linalg.linalg import matmul
 from cygrad.ops.layers import gradient
 from cygrad.ops.table import COMPOSED, ROWS, TABLE, Row
-from cygrad.ops.ufuncs import array_function, array_ufunc
+from cygrad.ops.ufuncs import array_function, array_namespace, array_ufunc, device, to_device
 
 __all__ = ["COMPOSED", "ROWS", "TABLE", "Row"]
 
@@ -44,6 +44,7 @@ bind_methods(
     cpu=shape.cpu,
     T=property(shape.transpose, doc="The tensor with its axes reversed: a view."),
     mT=property(shape.matrix_transpose, doc="The matrix, or each of a stack of them, transposed: a view."),
-    __array_ufunc__=array_ufunc, __array_function__=array_function,
+    __array_ufunc__=array_ufunc, __array_function__=array_function, __array_namespace__=array_namespace,
+    device=property(device, doc="The device of the memory: always \"cpu\"."), to_device=to_device,
     **attributes("tensor", TENSOR),
 )

@@ -8,10 +8,13 @@ refused, whether or not gradients flow: NumPy's result would have none. What onl
 
 A function that writes to an array (np.add(x, y, out=array)) is computed by NumPy on the tensor's memory."""
 
+from __future__ import annotations
+
 import inspect
 import operator
 import sys
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +24,10 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.late_bound import namespace
 from cygrad.ops.table import COMPOSED, TABLE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    Data = Tensor | npt.ArrayLike
 
 NAMES = [name for row in TABLE if row.public for name in (row.name, *row.aliases)]
 NAMES += [name for names in COMPOSED.values() for name in names]
@@ -222,7 +229,8 @@ def vdot(a, b):
     return namespace().vecdot(asarray(a).reshape(-1), asarray(b).reshape(-1))
 
 
-def where(condition, x=None, y=None):
+def where(condition: Data, x: Data | None = None, y: Data | None = None) -> Tensor | tuple[Tensor, ...]:
+    """x where the condition is true, else y; of a condition alone, the indices where it is true. See cygrad.where."""
     return namespace().nonzero(condition) if x is None and y is None else namespace().where(condition, x, y)
 
 

@@ -134,6 +134,11 @@ TABLE = [
     Row("elementwise.special.fmax"),
     Row("elementwise.special.fmin"),
 
+    Row("elementwise.representation.bitwise_left_shift", aliases=("left_shift",)),
+    Row("elementwise.representation.bitwise_right_shift", aliases=("right_shift",)),
+    Row("elementwise.representation.signbit"),
+    Row("elementwise.representation.nextafter"),
+
     Row("layers.activations.leaky_relu"),
     Row("layers.activations.prelu", parts=("prelu_broadcast",)),
     Row("layers.activations.threshold"),
@@ -164,7 +169,7 @@ TABLE = [
     Row(compare.bitwise_and, methods=("bitwise_and",)),
     Row(compare.bitwise_or, methods=("bitwise_or",)),
     Row(compare.bitwise_xor, methods=("bitwise_xor",)),
-    Row(compare.bitwise_not, methods=("bitwise_not",)),
+    Row(compare.bitwise_not, methods=("bitwise_not",), aliases=("bitwise_invert", "invert")),
     Row(compare.maximum, methods=("maximum",)),
     Row(compare.minimum, methods=("minimum",)),
     Row(compare.clip, methods=("clip", "clamp"), aliases=("clamp",)),
@@ -334,7 +339,7 @@ ROWS = {row.name: row for row in TABLE} | {
 # Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.
 COMPOSED = {
     "linalg.diagonal": ("trace",),
-    "linalg.norms": ("matrix_norm", "matrix_power"),
+    "linalg.norms": ("matrix_norm", "matrix_power", "matrix_rank"),
     "images.pool": ("lp_pool1d", "lp_pool2d", "lp_pool3d"),
     "linalg.products": ("cross", "inner", "kron", "outer", "tensordot", "vecdot"),
     "losses.distances": ("cosine_similarity", "pairwise_distance"),
@@ -349,8 +354,8 @@ COMPOSED = {
     ),
     "images.resize": ("pixel_shuffle", "pixel_unshuffle"),
     "reductions.selection": (
-        "allclose", "array_equal", "index_add", "isclose", "masked_fill", "nan_to_num", "nonzero", "take_along_axis",
-        "unique",
+        "allclose", "array_equal", "index_add", "isclose", "isin", "masked_fill", "nan_to_num", "nonzero",
+        "take_along_axis", "unique",
     ),
     "reductions.summaries": (
         "average", "count_nonzero", "diff", "median", "nanmean", "nansum", "percentile", "ptp", "quantile",

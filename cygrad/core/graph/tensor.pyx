@@ -173,6 +173,11 @@ cdef inline object syntax(Operator op, x, y):
     return late_bound.apply2(op, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
 
 
+cdef object named(str name, x, y):
+    """Call the public function of that name, whose operator is loaded at its first use."""
+    return getattr(late_bound.namespace, name)(x, y) if is_operand(x) and is_operand(y) else NotImplemented
+
+
 cdef object in_place(str name, Tensor x, y):
     if not is_operand(y): return NotImplemented
     return late_bound.apply_inplace(<Operator>late_bound.operators[name], x, y, None)
@@ -255,6 +260,8 @@ cdef class Tensor:
     def __and__(x, y): return syntax(<Operator>late_bound.bitwise_and, x, y)
     def __or__(x, y): return syntax(<Operator>late_bound.bitwise_or, x, y)
     def __xor__(x, y): return syntax(<Operator>late_bound.bitwise_xor, x, y)
+    def __lshift__(x, y): return named("bitwise_left_shift", x, y)
+    def __rshift__(x, y): return named("bitwise_right_shift", x, y)
     def __richcmp__(self, y, int op): return syntax(<Operator>late_bound.comparisons[op], self, y)
     def __neg__(self): return late_bound.apply1(<Operator>late_bound.neg, self, None)
     def __abs__(self): return late_bound.apply1(<Operator>late_bound.abs, self, None)

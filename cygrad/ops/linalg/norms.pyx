@@ -3,13 +3,17 @@ cygrad.linalg, which are those of the last two dimensions."""
 
 import math
 
+import numpy as np
+
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
+from cygrad.kernels.array cimport INT64
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.core.execute.composed import composed
-from cygrad.core.interop.creation import eye
+from cygrad.core.interop.creation import eye, zeros
+from cygrad.ops.elementwise.compare import greater
 from cygrad.ops.linalg.diagonal import diagonal as diagonal_over
 from cygrad.ops.linalg.linalg import matmul
 from cygrad.ops.reductions.minmax import max as max_over
@@ -82,6 +86,19 @@ def matrix_power(x: Data, n: int) -> Tensor:
         n >>= 1
         if not n: return y
         square = matmul(square, square)
+
+
+@composed
+def matrix_rank(x: Data, rtol: Data | None = None) -> Tensor:
+    """The rank of each matrix of `x` (..., m, n), an int64 tensor (...): how many singular values exceed `rtol` (max(m,
+    n) times the machine epsilon if it is None) times the largest. Raises ValueError for fewer than two dimensions."""
+    cdef Tensor t = ensure_tensor(x)
+    if t.layout.ndim < 2: raise ValueError(f"matrix_rank: x is {t.shape}; wanted matrices (..., m, n)")
+    s = svdvals(t.detach())
+    if s.shape[-1] == 0: return zeros(s.shape[:-1], DTYPES[INT64])
+    if rtol is None: rtol = max(t.shape[-2:]) * float(np.finfo(s.dtype).eps)
+    else: rtol = expand_dims(rtol, -1) if isinstance(rtol, Tensor) and rtol.ndim else rtol
+    return sum(greater(s, rtol * max_over(s, -1, True)), -1)
 
 
 def diagonal(x: Data, offset: int = 0) -> Tensor:

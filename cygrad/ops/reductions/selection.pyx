@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cygrad.core.dtypes cimport promote
 from cygrad.core.execute.composed cimport check_broadcast
 from cygrad.core.graph.tensor cimport Tensor, ensure_tensor
 from cygrad.core.store cimport layout as lay
@@ -13,7 +14,7 @@ from cygrad.core.errors import described
 from cygrad.core.execute.composed import composed
 from cygrad.core.interop.creation import ones, zeros
 from cygrad.ops.elementwise.compare import (
-    equal, isfinite, isnan, less_equal, logical_and, logical_not, logical_or, not_equal, where,
+    equal, isfinite, isnan, less_equal, logical_and, logical_not, logical_or, minimum, not_equal, where,
 )
 from cygrad.ops.elementwise.elementwise import abs
 from cygrad.ops.shapes.index import argwhere, gather, scatter_add, take
@@ -21,7 +22,7 @@ from cygrad.ops.shapes.join import concat
 from cygrad.ops.reductions.reduce import all
 from cygrad.ops.reductions.scan import cumsum
 from cygrad.ops.shapes.shape import broadcast_to, reshape
-from cygrad.ops.shapes.sort import argsort, sort
+from cygrad.ops.shapes.sort import argsort, searchsorted, sort
 from cygrad.ops.reductions.summaries import diff
 
 
@@ -88,17 +89,18 @@ def nonzero(x: Data) -> tuple[Tensor, ...]:
 
 
 @composed
-def unique(x: Data, return_index: bool = False, return_inverse: bool = False,
-           return_counts: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The different elements of `x` in order, as in numpy.unique; all NaN count as one. On request also, as int64: the
-    index of the first of each in the flattened x, for each element of x the index of its value (in the shape of x), and
-    how many there are of each. Has no gradient."""
+def unique(x: Data, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, *,
+           equal_nan: bool = True) -> Tensor | tuple[Tensor, ...]:
+    """The different elements of `x` in order, as in numpy.unique; all NaN count as one, unless equal_nan is False. On
+    request also, as int64: the index of the first of each in the flattened x, for each element of x the index of its
+    value (in the shape of x), and how many there are of each. Has no gradient."""
     cdef Tensor t = ensure_tensor(x)
     flat = reshape(t.detach(), (-1,))
     order = argsort(flat) if return_index or return_inverse or return_counts else None
     s = sort(flat) if order is None else take(flat, order)
     differs = not_equal(s[1:], s[:-1])
-    if is_floating(t.dtype): differs = logical_and(differs, logical_not(isnan(s[:-1])))    # (NaN are last, all equal)
+    if is_floating(t.dtype) and equal_nan:          # NaN are last, all equal
+        differs = logical_and(differs, logical_not(isnan(s[:-1])))
     new = concat([ones((min(t.size, 1),), DTYPES[BOOL]), differs])
     if order is None: return s[new]
     found = [s[new]]
@@ -111,6 +113,18 @@ def unique(x: Data, return_index: bool = False, return_inverse: bool = False,
         starts = argwhere(new)[:, 0]
         found.append(diff(starts, append=t.size))
     return tuple(found)
+
+
+@composed
+def isin(x: Data, y: Data, invert: bool = False) -> Tensor:
+    """Whether each element of `x` equals one of `y`, or with `invert`, none of them: a bool tensor of the shape of x,
+    as in numpy.isin. NaN equals nothing."""
+    cdef Tensor t = ensure_tensor(x), s = ensure_tensor(y)
+    dtype = DTYPES[promote(t.dtype, s.dtype)]
+    t, s = t.detach().astype(dtype), sort(reshape(s.detach(), (-1,)).astype(dtype))
+    if s.size == 0: found = zeros(t.shape, DTYPES[BOOL])
+    else: found = equal(t, take(s, minimum(searchsorted(s, t), s.size - 1)))
+    return logical_not(found) if invert else found
 
 
 @composed

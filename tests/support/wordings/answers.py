@@ -73,8 +73,8 @@ CASES = [
     (freed(lambda x: np.add.at(x, [0], 1)), TypeError,
      "numpy.add.at does not take a tensor: call cygrad.index_add(x, axis, indices, y), or "
      "numpy.add.at(x.detach().numpy()) for an array without a gradient"),
-    (lambda: np.nextafter(np.ones(2), cg.ones(2)), TypeError,
-     "numpy.nextafter does not take a tensor: call numpy.nextafter(x.detach().numpy(), y.detach().numpy()) for "
+    (lambda: np.ldexp(np.ones(2), cg.ones(2)), TypeError,
+     "numpy.ldexp does not take a tensor: call numpy.ldexp(x.detach().numpy(), y.detach().numpy()) for "
      "an array without a gradient"),
     (lambda: cg.ones(2).view(1, 2), AttributeError,
      "a tensor has no view: use reshape(), which is a view where the strides allow, or astype(dtype)"),

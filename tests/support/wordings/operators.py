@@ -50,6 +50,8 @@ CASES = [
      "softplus: beta must not be 0, because the result is divided by it"),
     (lambda: cg.zeros(2) & cg.zeros(2), TypeError,
      "bitwise_and: wanted bools or integers, got float32; compare first, as in (x > 0) & (y > 0)"),
+    (lambda: cg.ones(2) << 1, TypeError,
+     "bitwise_left_shift: wanted integers, got float32; cast with astype(\"int64\")"),
     (lambda: cg.pow(cg.tensor([2]), -1), ValueError,
      "pow: int64 to the power of -1 is not an integer; use -1.0, or cast with astype first"),
     (lambda: cg.pow(cg.ones(2, dtype="int8"), 300), OverflowError,
