@@ -21,12 +21,15 @@ if Path(cygrad.__file__).resolve().parent.parent != BUILT:
     sys.exit(f"cygrad was imported from {cygrad.__file__}, not from {BUILT}")
 
 
+OPTIONAL = "cygrad.demo.", "cygrad.array_api.einops."     # they need other libraries
+
+
 def modules():
-    """Every module of the package by name, except for the demo, which is a program with its own requirements. The name
-    cygrad.graph stands for cygrad.nets here too."""
+    """Every module of the package by name, except for the demo, which is a program with its own requirements, and the
+    backend of einops. The name cygrad.graph stands for cygrad.nets here too."""
     sources = [*(ROOT / "cygrad").rglob("*.py"), *(ROOT / "cygrad").rglob("*.pyx")]
     names = {".".join(s.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for s in sources}
-    names = {name for name in names if "._" not in name and not f"{name}.".startswith("cygrad.demo.")}
+    names = {name for name in names if "._" not in name and not f"{name}.".startswith(OPTIONAL)}
     return {name: module for name in sorted(names) if (module := found(importlib.import_module, name))}
 
 
