@@ -23,18 +23,6 @@ cdef struct Batch:          # of products, each with its places in A, B and C
     const Py_ssize_t* shape
     const Py_ssize_t* steps[3]      # elements of A, B and C from a matrix to the next
 
-cdef struct Thin:           # of y = alpha M x + beta y
-    int dtype
-    Py_ssize_t n, k         # results, and terms of each
-    const char* m           # the matrix,
-    Py_ssize_t across       # with so many elements from a result to the next,
-    Py_ssize_t along        # and from a term to the next; one of the two is 1
-    const char* x           # the vector
-    Py_ssize_t x_step
-    char* y                 # the results
-    Py_ssize_t y_step
-    double alpha, beta
-
 cdef Py_ssize_t packed_bytes(int dtype, Py_ssize_t n, Py_ssize_t k) noexcept nogil
 cdef void pack(Factors* p, char* to) noexcept nogil
 cdef void multiply_rows(const Factors* p, Py_ssize_t m) noexcept nogil
@@ -44,6 +32,3 @@ cdef Factors factors_of(int dtype, bint ta, bint tb, Py_ssize_t n, Py_ssize_t k,
                         Py_ssize_t ldc) noexcept nogil
 cdef void multiply_alone(const Factors* p, Py_ssize_t m) noexcept nogil
 cdef void multiply_batch(const Batch* b, Py_ssize_t count) noexcept nogil
-cdef void multiply_thin(const Thin* p, int t) noexcept nogil
-cdef void multiply_outer(int dtype, Py_ssize_t m, Py_ssize_t n, double alpha, const char* a, Py_ssize_t a_step,
-                         const char* b, Py_ssize_t b_step, double beta, char* c, Py_ssize_t ldc, int t) noexcept nogil
