@@ -23,6 +23,7 @@ from cygrad.ops.elementwise.elementwise import add as add
 from cygrad.ops.reductions.reduce import all as all
 from cygrad.ops.reductions.selection import allclose as allclose
 from cygrad.ops.reductions.reduce import any as any
+from cygrad.ops.shapes.rearrange import append as append
 from cygrad.core.interop.creation import arange as arange
 from cygrad.ops.elementwise.functions import acos as arccos
 from cygrad.ops.elementwise.functions import acosh as arccosh
@@ -75,6 +76,7 @@ from cygrad.ops.elementwise.elementwise import ceil as ceil
 from cygrad.ops.layers.activations import celu as celu
 from cygrad.autograd.recomputation import checkpoint as checkpoint
 from cygrad.ops.linalg.decompose import cholesky as cholesky
+from cygrad.ops.shapes.rearrange import chunk as chunk
 from cygrad.ops.elementwise.compare import clip as clamp
 from cygrad.ops.elementwise.compare import clip as clip
 from cygrad.ops.shapes.rearrange import column_stack as column_stack
@@ -102,6 +104,8 @@ from cygrad.ops.reductions.scan import cummin as cummin
 from cygrad.ops.reductions.scan import cumprod as cumprod
 from cygrad.ops.reductions.scan import cumsum as cumsum
 from cygrad import data as data
+from cygrad.ops.elementwise.angles import deg2rad as deg2rad
+from cygrad.ops.elementwise.angles import degrees as degrees
 from cygrad.ops.linalg.determinant import det as det
 from cygrad.ops.linalg.diagonal import diag as diag
 from cygrad.ops.linalg.diagonal import diagonal as diagonal
@@ -277,6 +281,8 @@ from cygrad.ops.reductions.reduce import prod as prod
 from cygrad.ops.reductions.summaries import ptp as ptp
 from cygrad.ops.linalg.decompose import qr as qr
 from cygrad.ops.reductions.summaries import quantile as quantile
+from cygrad.ops.elementwise.angles import rad2deg as rad2deg
+from cygrad.ops.elementwise.angles import radians as radians
 from cygrad import random as random
 from cygrad.ops.shapes.shape import flatten as ravel
 from cygrad.ops.elementwise.elementwise import reciprocal as reciprocal

@@ -338,6 +338,7 @@ ROWS = {row.name: row for row in TABLE} | {
 
 # Public functions that are made of operators: the names of each module. It is loaded at the first use of a function.
 COMPOSED = {
+    "elementwise.angles": ("deg2rad", "degrees", "rad2deg", "radians"),
     "linalg.diagonal": ("trace",),
     "linalg.norms": ("matrix_norm", "matrix_power", "matrix_rank"),
     "images.pool": ("lp_pool1d", "lp_pool2d", "lp_pool3d"),
@@ -348,9 +349,9 @@ COMPOSED = {
         "multilabel_soft_margin_loss", "triplet_margin_loss",
     ),
     "shapes.rearrange": (
-        "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "column_stack", "dsplit", "dstack",
-        "fliplr", "flipud", "hsplit", "hstack", "meshgrid", "moveaxis", "repeat", "roll", "rot90", "tile", "unstack",
-        "vsplit", "vstack",
+        "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "chunk",
+        "column_stack", "dsplit", "dstack", "fliplr", "flipud", "hsplit", "hstack", "meshgrid", "moveaxis",
+        "repeat", "roll", "rot90", "tile", "unstack", "vsplit", "vstack",
     ),
     "images.resize": ("pixel_shuffle", "pixel_unshuffle"),
     "reductions.selection": (

@@ -14,8 +14,10 @@ from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.kernels.array cimport INT64, is_floating
 
+from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.core.execute.composed import composed
+from cygrad.core.interop.numpy import asarray
 from cygrad.core.store.layout import check_size
 from cygrad.ops.shapes.index import take
 from cygrad.ops.shapes.join import concat, split
@@ -276,6 +278,26 @@ def unstack(x: Data, axis: int = 0) -> tuple[Tensor, ...]:
     cdef Tensor t = ensure_tensor(x)
     cdef int a = lay.read_axis(axis, t.ndim)
     return tuple([t[(slice(None),) * a + (i,)] for i in range(t.shape[a])])
+
+
+@composed
+def append(x: Data, values: Data, axis: int | None = None) -> Tensor:
+    """`x` with `values` after it along `axis`, as in numpy.append: a new tensor. With `axis` None both are flattened
+    first, and values may be a number."""
+    cdef Tensor t = ensure_tensor(x), v
+    v = asarray(values, DTYPES[t.dtype]) if type(values) in (bool, int, float) else ensure_tensor(values)
+    return concat([t, v], axis) if axis is not None else concat([reshape(t, (-1,)), reshape(v, (-1,))])
+
+
+@composed
+def chunk(x: Data, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
+    """`x` in at most `chunks` parts along `axis`, of equal length except for the last, as in torch.chunk: a tuple of
+    views. array_split() makes exactly as many parts."""
+    cdef Tensor t = ensure_tensor(x)
+    cdef int a = lay.read_axis(axis, t.ndim)
+    n, count = t.shape[a], lay.read_integer("chunk", "chunks", chunks, 1, INT_MAX)
+    size = max(-(-n // count), 1)
+    return split(t, list(range(size, n, size)), a)
 
 
 @composed

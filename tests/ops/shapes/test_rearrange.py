@@ -36,7 +36,7 @@ def same(y, wanted):
         for a, b in zip(y, wanted, strict=True): same(a, b)
     else:
         assert y.shape == wanted.shape and y.dtype == wanted.dtype
-        np.testing.assert_array_equal(y.numpy(), wanted)
+        np.testing.assert_array_equal(y.detach().numpy(), wanted)
 
 
 @pytest.mark.parametrize("name, x, args", CASES)
@@ -118,3 +118,25 @@ def test_roll_and_tile_copy():
     x = cg.ones((2, 2))
     for y in (cg.roll(x, 0), cg.roll(x, 2, 0), cg.tile(x, 1), cg.tile(x, (1, 1, 1)), cg.repeat(x, 1)):
         assert not np.shares_memory(y.numpy(), x.numpy())
+
+
+def test_chunks():
+    """At most as many parts as asked for, as in PyTorch: 7 in 4 parts are 2, 2, 2 and 1, and 5 are 2, 2 and 1."""
+    for n, chunks, wanted in ((7, 4, [2, 2, 2, 1]), (5, 4, [2, 2, 1]), (6, 3, [2, 2, 2]), (2, 5, [1, 1]), (0, 3, [0])):
+        x = cg.tensor(np.arange(3.0 * n).reshape(3, n)).attach_grad()
+        with cg.record(): parts = cg.chunk(x, chunks, 1)
+        assert [y.shape[1] for y in parts] == wanted
+        np.testing.assert_array_equal(np.concatenate([y.detach().numpy() for y in parts], 1), x.numpy())
+        cg.backward(list(parts))
+        assert (x.grad.numpy() == 1).all()
+
+
+def test_append():
+    x = cg.tensor(X).attach_grad()
+    for more, axis in ((X[:1], 0), (X, None), (2.0, None), (3, None), (X[:, :, :2], -1)):
+        values = cg.tensor(more).attach_grad() if isinstance(more, np.ndarray) else more
+        with cg.record(): y, z = cg.append(x, values, axis), np.append(x, values, axis)
+        same(y, np.append(X, more, axis))
+        same(z, np.append(X, more, axis))
+        y.backward()
+        assert (x.grad.numpy() == 1).all() and (values is more or (values.grad.numpy() == 1).all())
