@@ -24,6 +24,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.late_bound import namespace
 from cygrad.ops.table import COMPOSED, TABLE
+from cygrad.ops.ufuncs import called
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -85,7 +86,9 @@ def array_ufunc(ufunc, method, inputs, out, options):
     """A ufunc, or its method reduce, accumulate or outer, of inputs of which one is a tensor. `out` is a tuple or
     None."""
     if method == "__call__" and out is None and not options and (f := function_of(ufunc)):
-        return f(*(map(scalar, inputs) if ufunc in COMPARISONS else inputs))
+        if ufunc in COMPARISONS: return f(*map(scalar, inputs))
+        called[ufunc] = f
+        return f(*inputs)
     written = inputs[:1] if method == "at" else out or ()
     if written and all(isinstance(a, np.ndarray) for a in written):
         return getattr(ufunc, method)(*lent(inputs), **options, **({"out": out} if out else {}))
