@@ -108,7 +108,7 @@ RESULTS = {                 # `Class.member` or the function's name, for results
     "Operator.numpy": "Any",
     **{f"Operator.{flag}": "bool"
        for flag in "promotes promotes_to_float zero_derivative fused differentiable mode_dependent elementwise views "
-       "data_dependent_shape shows_part signs joint_formula gradient_is_view overwrites_gradient".split()},
+       "data_dependent_shape shows_part signs diagonal joint_formula gradient_is_view overwrites_gradient".split()},
     "Solver.get_parameters": "dict[str, Tensor]", "Solver.learning_rate": "float", "Solver.set_learning_rate": "None",
     **{f"Solver.{name}": "None" for name in (
        "add_param_group clear_parameters clip_grad_by_norm clip_grad_by_value load_state_dict load_states "

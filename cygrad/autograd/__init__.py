@@ -22,5 +22,5 @@ __all__ = [
 
 def __getattr__(name):              # functions of cygrad.func, which is loaded at their first use
     if name not in ("hessian", "jacobian", "jvp", "vjp"):
-        raise AttributeError(f"module 'cygrad.autograd' has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("cygrad.func"), name)

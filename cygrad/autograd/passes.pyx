@@ -162,6 +162,7 @@ def backward(outputs: Tensor | Sequence[Tensor], gradients: Head | Sequence[Head
         raise TypeError(
             "backward takes train_mode by keyword only: backward(outputs, gradients, retain_graph, train_mode=...)"
         )
+    refuse_levels("backward")
     _check_mode(train_mode, "backward")
     nodes, numbers, heads = _heads(outputs, gradients, "backward")
     captures = None
@@ -197,6 +198,19 @@ def grad(
     """
     if args:
         raise TypeError("grad takes create_graph, allow_unused and train_mode by keyword only")
+    refuse_levels("autograd.grad")
+    return grad_at_levels(outputs, inputs, gradients, retain_graph, create_graph, allow_unused, train_mode)
+
+
+cdef int refuse_levels(str what) except -1:
+    """Raise RuntimeError inside of jvp() and vmap(), because tangents and lanes would not follow."""
+    if flags().lifting == 0: return 0
+    raise RuntimeError(f"{what}: inside of func.jvp or func.vmap the gradients would ignore tangents and slices; use "
+                       f"func.grad or func.vjp there")
+
+
+def grad_at_levels(outputs, inputs, gradients, retain_graph, create_graph, allow_unused, train_mode=None):
+    """grad(), also inside of the transformations of cygrad.func."""
     _check_mode(train_mode, "grad")
     bare = isinstance(inputs, (Tensor, GradientEdge))
     inputs = _listed(inputs)
@@ -232,7 +246,7 @@ def grad(
 def _backward(Tensor self, gradient=None, retain_graph=None, *args, create_graph=False, inputs=None, train_mode=None):
     """Compute the gradients of this tensor. See cygrad.backward."""
     cdef Tensor y = self, g = None
-    if inputs is None and train_mode is None and not args and is_tracked(y) and not traces():
+    if inputs is None and train_mode is None and not args and is_tracked(y) and not traces() and not flags().lifting:
         ready(y)
         if gradient is None: g = head_full(y, 1)
         elif type(gradient) is Tensor:

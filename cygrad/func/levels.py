@@ -7,7 +7,7 @@ are tangents, and y and dy have been computed from x by recorded operations."""
 
 from threading import local
 
-from cygrad.autograd.passes import grad
+from cygrad.autograd.passes import grad_at_levels
 from cygrad.core.graph.lifts import Level, depth, set_depth
 from cygrad.core.interop.creation import zeros_like
 from cygrad.core.thread_state import is_recording
@@ -88,8 +88,8 @@ def pull(outputs, heads, inputs, create_graph, retain, built):
         found = [(y, h) for y, h in zip(outputs, heads, strict=True) if y.requires_grad]
         if not found: return [None] * len(inputs)
         outputs, heads = zip(*found, strict=True)
-        return list(grad(outputs, inputs, heads, retain or create_graph, create_graph=create_graph or top is not None,
-                         allow_unused=True))
+        return list(grad_at_levels(outputs, inputs, heads, retain or create_graph, create_graph or top is not None,
+                                   True))
     if top.lanes and depth() > built: return one_by_one(top, outputs, heads, inputs, create_graph, built)
     with below(top):
         if top.lanes:

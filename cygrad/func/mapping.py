@@ -61,7 +61,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
         if n == 0: raise ValueError("vmap: the mapped axis has size 0; the shapes of results need at least one slice")
         with level(n) as of:
             with below(of):
-                full = [x if a is None else moveaxis(x, a, 0) for x, a in zip(xs, places, strict=True)]
+                full = [moveaxis(x, a, 0) if a else x for x, a in zip(xs, places, strict=True)]
             given = [x if a is None else of.stand_in(x) for x, a in zip(full, places, strict=True)]
             args_of_one, kwargs_of_one = build(given)
             y = fun(*args_of_one, **kwargs_of_one)
@@ -76,7 +76,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
                             raise ValueError("vmap: out_axes has None for a result that differs from slice to slice; "
                                              "give the place of the new axis")
                         stacked.append(z)
-                    else: stacked.append(moveaxis(all_lanes(z, of), 0, a))
+                    else: stacked.append(moveaxis(all_lanes(z, of), 0, a) if a else all_lanes(z, of))
         return build_y(stacked)
 
     return call

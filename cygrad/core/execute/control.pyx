@@ -69,7 +69,7 @@ cdef class SubProgram(Program):
 
         try: Program.__init__(self, traced, *signature)
         finally: resume_trace(outer)
-        self.inputs += numbers
+        self.inputs += [self.storages[k] for k in numbers]
         self.shapes, self.generators, self.n_first = shapes, tuple(generators), n_first[0]
         self.work_bytes = self.arena_bytes
         if self.split < len(self.steps): self.divide()
@@ -135,7 +135,7 @@ cdef class SubProgram(Program):
         """Run the steps from `first` to before `stop`. `arguments`: the addresses of the arguments, then of the
         results; NULL for one that these steps do not use."""
         cdef int i
-        for i in range(len(self.inputs)): self.bind(<int>self.inputs[i], arguments[i])
+        for i in range(len(self.inputs)): self.bind((<Storage>self.inputs[i]).number, arguments[i])
         self.place_at(arena, kept)
         if first == 0: self.restore_constants()
         self.at = first

@@ -1,11 +1,13 @@
 """The operands of an operation. An Operand holds a tensor's memory and layout, so that Python code that runs during the
 operation (a callback, a finalizer) cannot free them."""
 
+from cygrad.core.graph.lifts cimport is_lifted
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.core.graph.trace cimport made_here
 from cygrad.core.store.buffer cimport VIRTUAL, ZEROS, Buffer, drop, hold, make
 from cygrad.core.store.layout cimport SCALAR, decref, incref
+from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport Array, itemsize
 
 cdef extern from "Python.h":
@@ -28,7 +30,7 @@ cdef inline bint is_plain(v) noexcept:
 
 cdef inline bint is_usable(Tensor t) noexcept:
     """Whether operations can use a tensor whose buffer is ZEROS or VIRTUAL."""
-    return made_here(t.buffer) or t.lifted and t.buffer.flags & VIRTUAL
+    return made_here(t.buffer) or t.buffer.flags & VIRTUAL and is_lifted(t, flags().lifting)
 
 cdef inline int usable(Tensor t) except -1:
     """ready() for an operand."""

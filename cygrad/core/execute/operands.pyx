@@ -10,7 +10,6 @@ from cygrad.core.dtypes cimport default_dtype, promote
 from cygrad.core.graph.tensor cimport ensure_tensor, is_tracked
 from cygrad.core.late_bound cimport late_bound
 from cygrad.core.source cimport warn_here
-from cygrad.core.thread_state cimport flags
 from cygrad.kernels.array cimport BOOL, FLOAT64, INT64, is_floating, is_real
 
 from cygrad.core.dtypes import DTYPES

@@ -25,11 +25,11 @@ cdef class Lift:
     cdef Life life              # that of the buffer of a tensor that stands for lanes
 
 
-cdef Lift lift_below(Tensor t, int depth)
+cdef Lift lift_below(Tensor t, int depth) noexcept
 cdef Tensor detached(Tensor t, int depth)
 cdef int attach_lift(Tensor t, Level level, Tensor value) except -1
 
 
-cdef inline bint is_lifted(Tensor t, int depth):
+cdef inline bint is_lifted(Tensor t, int depth) noexcept:
     """Whether `t` has a lift of one of the first `depth` levels."""
     return t.lifted and lift_below(t, depth) is not None

@@ -419,8 +419,9 @@ def real_allocations_of_traces():
     return real_allocations
 
 cdef int refuse_virtual() except -1:
-    raise RuntimeError("this tensor has no values: it was made while a program was traced (by memory.plan, or to "
-                       "capture a net), which computes nothing; read it after a run")
+    raise RuntimeError("this tensor has no values: it stands for each slice inside of vmap(), or it was made while a "
+                       "program was traced (by memory.plan, or to capture a net); use only operations there, and read "
+                       "results after it")
 
 cdef Buffer* new_virtual(Life* life, int category) except NULL:
     """A virtual buffer of life.nbytes at life.data, whose only holder is the caller."""

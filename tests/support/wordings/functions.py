@@ -19,7 +19,21 @@ def write_to_view(x):
     return y
 
 
+def pass_inside(x):
+    w = cg.ones(2).attach_grad()
+    with cg.record(): y = (w * x).sum()
+    y.backward()
+    return w.grad
+
+
 CASES = [
+    (lambda: jvp(pass_inside, (cg.ones(2),), (cg.ones(2),)), RuntimeError,
+     "backward: inside of func.jvp or func.vmap the gradients would ignore tangents and slices; use func.grad or "
+     "func.vjp there"),
+    (lambda: cg.autograd.spam, AttributeError, "module 'cygrad.autograd' has no attribute 'spam'"),
+    (lambda: vmap(lambda x: x.item())(cg.zeros(2)), RuntimeError,
+     "this tensor has no values: it stands for each slice inside of vmap(), or it was made while a program was traced "
+     "(by memory.plan, or to capture a net); use only operations there, and read results after it"),
     (lambda: shared_write(cg.zeros((3, 2))), RuntimeError,
      "vmap: assign in place would write values that differ from lane to lane to a tensor of shape (2,) that all lanes "
      "share; compute a new tensor instead"),

@@ -65,8 +65,8 @@ CASES = [
     (lambda: planning().__exit__(), RuntimeError,
      "memory.plan: this scope is not open, so it cannot be closed"),
     (lambda: traced() + 1, RuntimeError,
-     "this tensor has no values: it was made while a program was traced (by memory.plan, or to capture a net), which "
-     "computes nothing; read it after a run"),
+     "this tensor has no values: it stands for each slice inside of vmap(), or it was made while a program was traced "
+     "(by memory.plan, or to capture a net); use only operations there, and read results after it"),
     (lambda: Program(lambda x: x * 2, cg.ones(1)).outputs, RuntimeError,
      "outputs is empty before the first run(); call run() first"),
     (lambda: DOUBLE().__init__(cg.exp, PAIR), RuntimeError,
