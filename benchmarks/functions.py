@@ -123,8 +123,18 @@ def report():
 
     import cygrad as cg
 
+    threads = cg.get_num_threads(), torch.get_num_threads()
     cg.set_num_threads(1)
     torch.set_num_threads(1)
+    try: return measured()
+    finally:
+        cg.set_num_threads(threads[0])
+        torch.set_num_threads(threads[1])
+
+
+def measured():
+    import torch
+
     where = f"{machine.cpu_name()}, {machine.vector_level()}, one thread, PyTorch {torch.__version__}"
     lines = [f"Measured on {where}.", "", "| | cygrad, ms | torch.func, ms | ratio |", "|---|---:|---:|---:|"]
     for name, make in CASES.items():

@@ -19,7 +19,7 @@ SIDE = 100
 SAME = ("neg abs sign floor ceil trunc round square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan asin acos "
         "atan sinh cosh tanh asinh acosh atanh erf sigmoid relu log2 log10 exp2 erfc lgamma digamma sinc").split()
 TWO = ("add sub mul div maximum minimum matmul logaddexp xlogy atan2 hypot copysign fmax fmin "
-       "floor_divide remainder").split()
+       "floor_divide remainder nextafter").split()
 FUNCTIONAL = ("softplus silu gelu leaky_relu hardtanh hardsigmoid hardswish elu selu celu softsign logsigmoid mish "
               "glu").split()
 SAME_CALL = object()
@@ -43,9 +43,9 @@ def least():
     def add(names, nbytes, why):
         made.update(dict.fromkeys(names.split(), (nbytes, why)))
 
-    add("floor_divide neg sign floor ceil trunc round add sub sum mean cumsum reshape transpose copy permute squeeze "
-        "expand_dims broadcast_to diagonal diag astype split pad flip concat stack tril triu getitem as_view put_view "
-        "put_slice scale_gradient dropout_identity", 0, "the gradient depends on no value")
+    add("floor_divide nextafter neg sign floor ceil trunc round add sub sum mean cumsum reshape transpose copy permute "
+        "squeeze expand_dims broadcast_to diagonal diag astype split pad flip concat stack tril triu getitem as_view "
+        "put_view put_slice scale_gradient dropout_identity", 0, "the gradient depends on no value")
     add("dropout_with", 0, "the random numbers can be drawn again")
     add("square log log1p log2 log10 lgamma digamma polygamma erfc sinc sinc_derivative sin cos asin acos atan sinh "
         "cosh asinh acosh atanh erf silu gelu gelu_tanh pow",

@@ -51,9 +51,11 @@ INSTEAD = {"at": "cygrad.index_add(x, axis, indices, y)", "reduceat": "the reduc
 NEUTRAL = {"sum": 0, "nansum": 0, "prod": 1, "any": False, "all": True, "count_nonzero": 0}
 MERGED = {"sum": "add", "nansum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 # What only reads values or shapes, or writes them to a file. No gradient can be lost.
-READS = {"shape", "ndim", "size", "array_equiv", "array_repr", "array_str", "array2string", "can_cast", "result_type",
-         "min_scalar_type", "common_type", "iscomplexobj", "isrealobj", "shares_memory", "may_share_memory", "save",
+READS = {"array_equiv", "array_repr", "array_str", "array2string", "can_cast",
+         "min_scalar_type", "shares_memory", "may_share_memory", "save",
          "savetxt", "savez", "savez_compressed", "einsum_path"}
+# What reads shapes and dtypes only, so a tensor needs no values: it has none while a program is traced.
+FACTS = {"shape", "ndim", "size", "result_type", "common_type", "iscomplexobj", "isrealobj"}
 # Parameters without an effect on the result, and all values of others that have none.
 IGNORED = {"optimize", "stable", "overwrite_input", "subok", "like"}
 PLAIN = {"order": ("C", "K", "A"), "device": ("cpu",), "copy": (True,), "sparse": (False,), "mode": ("raise",),
@@ -289,6 +291,7 @@ def parameters(function):
 def array_function(function, args, kwargs):
     """A function of NumPy, of arguments of which one is a tensor, also one in a list."""
     name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+    if name in FACTS: return function._implementation(*shaped(args), **shaped(kwargs))
     if name in READS: return function._implementation(*detached(args), **detached(kwargs))
     ours = counterpart(name)
     if ours is None and name not in ADAPTED: raise TypeError(of_numpy(name))
@@ -360,3 +363,10 @@ def detached(values):
     if isinstance(values, dict): return {name: detached(value) for name, value in values.items()}
     if isinstance(values, (list, tuple)): return type(values)(map(detached, values))
     return values.detach().numpy() if isinstance(values, Tensor) else values
+
+
+def shaped(values):
+    """The same, for what reads shapes and dtypes only."""
+    if isinstance(values, dict): return {name: shaped(value) for name, value in values.items()}
+    if isinstance(values, (list, tuple)): return type(values)(map(shaped, values))
+    return np.broadcast_to(np.empty((), values.dtype), values.shape) if isinstance(values, Tensor) else values
