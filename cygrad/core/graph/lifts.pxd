@@ -25,7 +25,7 @@ cdef class Lift:
     cdef Life life              # that of the buffer of a tensor that stands for lanes
 
 
-cdef Lift lift_below(Tensor t, int depth) noexcept
+cdef Lift lift_below(Tensor t, int depth)
 cdef Tensor detached(Tensor t, int depth)
 cdef int attach_lift(Tensor t, Level level, Tensor value) except -1
 

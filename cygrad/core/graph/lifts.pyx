@@ -77,7 +77,7 @@ cdef class Lift:
             self.level.stand_ins.pop(<size_t><void*>self, None)
 
 
-cdef Lift lift_below(Tensor t, int depth) noexcept:
+cdef Lift lift_below(Tensor t, int depth):
     """The lift of `t` of the highest level among the first `depth`, or None."""
     cdef Lift lift, found = None
     for lift in <list>all_lifts[<size_t><void*>t]:      # (in the order of their levels)
