@@ -127,8 +127,9 @@ cdef void multiply_turned(const Factors* p, Py_ssize_t m) noexcept nogil:
     cdef Py_ssize_t first = 0, n, size = itemsize(p.dtype)
     cdef Factors q = p[0]
     cdef Cut t
-    cdef const char* d = p.c if p.d == NULL else p.d
-    cdef Py_ssize_t ldd = p.ldc if p.d == NULL else p.ldd
+    cdef const char* d = p.d
+    cdef Py_ssize_t ldd = p.ldd
+    if d == NULL: d, ldd = p.c, p.ldc
     q.a, q.a_row, q.a_term, q.b_term, q.b_column = p.b, p.b_column, p.b_term, p.a_term, 1
     q.c, q.d = <char*>rows, NULL
     while first < m:
