@@ -312,6 +312,7 @@ class Stub:
             kind = self.parameter_type(owner, p, strict)
             if p.default is None and "None" not in kind and kind != "Any": kind += " | None"
             out.append(f"{p.name}: {kind}" + ("" if p.default is p.empty else f" = {self.default(p.default)}"))
+        if parameters and not compiled and parameters[-1].kind is inspect.Parameter.POSITIONAL_ONLY: out.append("/")
         return ", ".join(out)
 
     def result(self, key, strict, f=None):
@@ -325,7 +326,8 @@ class Stub:
 
     def function(self, name, f):
         strict = id(f) in self.shown
-        if name in WHOLE and strict: return self.lines.append(WHOLE[name])
+        if name in WHOLE and strict and not self.module.__name__.startswith("cygrad.func."):
+            return self.lines.append(WHOLE[name])
         try:
             signature = inspect.signature(f)
         except (TypeError, ValueError):

@@ -1,5 +1,7 @@
 """Reverse mode: grad, value_and_grad and vjp."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any

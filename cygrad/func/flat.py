@@ -1,5 +1,7 @@
 """Functions of containers as functions of one vector, for optimizers such as those of scipy.optimize."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -46,19 +48,19 @@ class Flat:
         y = np.asarray(self.fun(self.unflatten(x)), "float64")
         return y.ravel() if y.ndim else float(y)
 
-    def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, np.ndarray]:
+    def value_and_grad(self, x: npt.ArrayLike) -> tuple[float, npt.NDArray[np.float64]]:
         """(value, gradient) of a function that returns a number: for minimize(..., jac=True)."""
         y, g = value_and_grad(self.fun)(self.unflatten(x))
         return float(y), self._joined(flatten(g)[0])
 
-    def jacobian(self, x: npt.ArrayLike) -> np.ndarray:
+    def jacobian(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The Jacobian of value(), of shape (elements of the result, size): for the argument jac."""
         leaves = flatten(jacobian(self.fun)(self.unflatten(x)))[0]
         parts = [np.asarray(j, "float64").reshape(-1, prod(shape))
                  for j, (shape, _) in zip(leaves, self._like, strict=True)]
         return np.concatenate(parts, axis=1)
 
-    def hvp(self, x: npt.ArrayLike, v: npt.ArrayLike) -> np.ndarray:
+    def hvp(self, x: npt.ArrayLike, v: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The product of the Hessian and a vector: for the argument hessp."""
         return self._joined(flatten(jvp(grad(self.fun), (self.unflatten(x),), (self.unflatten(v),))[1])[0])
 

@@ -4,6 +4,8 @@ A gradient of an operation is linear in the gradient g of its result: dx = J' g.
 to a tangent t of x, is J t, whatever the operator is. An operator that has no rule for tangents is differentiated so,
 twice in reverse."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

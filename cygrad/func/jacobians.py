@@ -1,5 +1,7 @@
 """Jacobians, Hessians and their products."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import wraps
 from math import prod

@@ -18,7 +18,7 @@ from cygrad.ops.shapes.join import stack
 from cygrad.ops.shapes.rearrange import moveaxis
 from cygrad.ops.shapes.shape import broadcast_to, reshape
 
-warned = set()      # the operators of which a warning has said that they have no rule
+warned: set[str] = set()      # the operators of which a warning has said that they have no rule
 
 
 def map_lanes(op, operands, mapped, attributes, n):

@@ -1,5 +1,7 @@
 """vmap: a function of one sample, for all samples at once."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

@@ -1,5 +1,7 @@
 """Modules as functions of their parameters."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,8 +1,7 @@
 """What operators of a known type take: their inputs and arguments are checked when they are added to a net."""
 
 from collections.abc import Sequence
-from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cygrad.core.errors import cut, described
 from cygrad.nets.definition import (
@@ -14,6 +13,10 @@ from cygrad.nets.gradients import (
 from cygrad.nets.versions import DROPOUT
 from cygrad.ops.calls import arguments_taken, fits, in_words, operand_names, operands
 from cygrad.ops.table import ROWS
+
+if TYPE_CHECKING:
+    def cache(user_function, /): return user_function       # (functools hides the parameters)
+else: from functools import cache
 
 
 class Taken(NamedTuple):

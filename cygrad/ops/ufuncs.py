@@ -2,9 +2,8 @@
 a @ x), Python calls NumPy's ufunc, which calls array_ufunc(). Functions that are no ufuncs call array_function(). The
 module protocols, loaded at the first call, does what they do."""
 
-from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +11,11 @@ from cygrad.core.errors import described
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.late_bound import namespace
 
-called = {}         # ufunc: cygrad's function, of plain calls that were made before. array + tensor is one, each time
+if TYPE_CHECKING:
+    def cache(user_function, /): return user_function       # (functools hides the parameters)
+else: from functools import cache
+
+called: dict[Any, Any] = {}     # ufunc: cygrad's function, of plain calls made before. array + tensor is one, each time
 
 
 @cache
@@ -46,7 +49,7 @@ def device(self) -> str:
     return "cpu"
 
 
-def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+def to_device(self, device: str, *, stream: Any = None) -> Tensor:
     """This tensor: all tensors are in CPU memory. Raises ValueError for another device than "cpu", and for a stream."""
     if device == "cpu" and stream is None: return self
     raise ValueError(f"to_device: device must be \"cpu\" without a stream, got {described(device)}; all memory is the "

@@ -17,7 +17,8 @@ cdef char* NOWHERE = <char*>(<size_t>1 << 54)       # the address of what stands
 cdef class Level:
     """A level of cg.func, open from its creation until close(). `lanes`: None for one of tangents."""
 
-    def __cinit__(self, lanes=None):
+    @cython.embedsignature.format("c")
+    def __init__(self, lanes=None):
         cdef Flags* f = flags()
         f.lifting += 1
         self.depth, self.open, self.kind = f.lifting, True, TANGENTS
