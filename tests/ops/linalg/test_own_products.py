@@ -221,3 +221,12 @@ def test_another_blas_is_refused():
     said = run("import cygrad", CYGRAD_BLAS="mkl").stderr
     assert "ValueError: CYGRAD_BLAS is 'mkl'; it must be own (the default) or scipy" in said
     assert are_own(None) and are_own("own") and not are_own("scipy")
+
+
+def test_batches_without_products():
+    for x, y in (((0, 2, 3), (0, 3, 4)), ((0, 2, 3), (3, 4)), ((2, 0, 1, 3), (1, 3, 4))):
+        x, y = (cg.tensor(np.ones(s)).attach_grad() for s in (x, y))
+        with cg.record(): z = x @ y
+        z.backward()
+        assert z.shape == np.matmul(np.ones(x.shape), np.ones(y.shape)).shape
+        assert not y.grad.numpy().any() and x.grad.shape == x.shape
