@@ -344,7 +344,7 @@ cdef void multiply_batch(const Batch* b, Py_ssize_t count) noexcept nogil:
     """`count` products. Threads share a product if it is large and there are few."""
     cdef Py_ssize_t work = b.m * b.p.n * b.p.k // WORK
     cdef int t = threads_for(count * work)
-    if count == 0: return
+    if count == 0 or b.m == 0 or b.p.n == 0: return
     if count < 4 * t and threads_for(work) == t: some_products(b, 0, count, n_threads, NULL, NULL)
     else: parallel_for(some_alone, <void*>b, count, up(count, 4 * t) if t > 1 else count, t)
 

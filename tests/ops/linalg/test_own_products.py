@@ -224,7 +224,8 @@ def test_another_blas_is_refused():
 
 
 def test_batches_without_products():
-    for x, y in (((0, 2, 3), (0, 3, 4)), ((0, 2, 3), (3, 4)), ((2, 0, 1, 3), (1, 3, 4))):
+    for x, y in (((0, 2, 3), (0, 3, 4)), ((0, 2, 3), (3, 4)), ((2, 0, 1, 3), (1, 3, 4)), ((2, 2, 3), (2, 3, 0)),
+                 ((2, 0, 3), (2, 3, 4)), ((5, 2, 0), (5, 0, 4))):
         x, y = (cg.tensor(np.ones(s)).attach_grad() for s in (x, y))
         with cg.record(): z = x @ y
         z.backward()
