@@ -201,6 +201,10 @@ COUNTERPARTS = [
 ]
 
 WITHOUT = {
+    **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), "PyTorch's OpInfo has integers only; compared with "
+                    "NumPy in tests/ops"),
+    "signbit": "no gradient; compared with NumPy in tests/ops",
+    "nextafter": "PyTorch has no gradient of it; compared with NumPy in tests/ops",
     "cbrt": "PyTorch has none",
     "recurrence": "what cumprod computes in backward",
     "searchsorted": "PyTorch warns of vectors that are not contiguous; compared with NumPy in tests/ops",
