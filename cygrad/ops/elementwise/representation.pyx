@@ -60,7 +60,8 @@ cdef class Nextafter(Elementwise):
         return False
 
     cdef int forward_with_gil(self, Call* c) except -1:
-        np.nextafter(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
+        with np.errstate(all="ignore"):
+            np.nextafter(lend(&c.x[0], NULL, False), lend(&c.x[1], NULL, False), out=lend(&c.y[0], NULL, True))
 
 
 cdef Operator LEFT = BitwiseLeftShift(), RIGHT = BitwiseRightShift(), SIGNBIT = Signbit(), NEXTAFTER = Nextafter()
