@@ -1,6 +1,7 @@
 """The wording of errors: derivatives as functions, and lanes of vmap."""
 
 import cygrad as cg
+from cygrad.core.graph.lifts import Level
 from cygrad.func import functional_call, grad, jacobian, jvp, scipy, value_and_grad, vjp, vmap
 
 
@@ -26,7 +27,15 @@ def pass_inside(x):
     return w.grad
 
 
+def stood():
+    level = Level(2)
+    try: return level.stand_in(cg.zeros(()))
+    finally: level.close()
+
+
 CASES = [
+    (stood, ValueError,
+     "stand_in: the level must be open and have lanes, and all of them one dimension more; got a tensor of shape ()"),
     (lambda: jvp(pass_inside, (cg.ones(2),), (cg.ones(2),)), RuntimeError,
      "backward: inside of func.jvp or func.vmap the gradients would ignore tangents and slices; use func.grad or "
      "func.vjp there"),
