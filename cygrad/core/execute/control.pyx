@@ -250,11 +250,18 @@ cdef class ChoiceStep(ControlStep):
                          p.split if self.part == 1 else len(p.steps))
 
 
+cdef Trace making(str name):
+    """The trace of a program that is being made."""
+    cdef Trace t = preparing(flags())
+    if t is None: raise RuntimeError(f"{name} is a step of a program, and none is being made here; run it in a net")
+    return t
+
+
 def choose(str name, Tensor condition not None, tuple programs, list inputs, int part=0, Tensor kept=None):
     """Emit the step of an If, or of its gradient. `inputs`: dense tensors, the arguments of both programs. `part`: 1 or
     2 for one part of programs that have two; the first part has the first arguments, and gives the first results.
     Returns (results, what the first part has kept); the second part gets that, None if there is nothing."""
-    cdef Trace t = preparing(flags())
+    cdef Trace t = making(name)
     cdef SubProgram p = programs[0], other = programs[1]
     cdef ChoiceStep s = ChoiceStep.__new__(ChoiceStep)
     cdef Py_ssize_t nbytes = max(p.kept_bytes, other.kept_bytes)
@@ -336,7 +343,7 @@ def repeat(str name, tuple programs, list inputs, Py_ssize_t bound, bint keeps):
     """Emit the step of a While: `programs` are those of the condition and of the body, `inputs` dense tensors, the
     arguments of both. The results of the body take the places of the first inputs. `bound`: the most turns; -1: any.
     Returns (outputs, history, the generators whose positions it has); without `keeps`, the history is None."""
-    cdef Trace t = preparing(flags())
+    cdef Trace t = making(name)
     cdef SubProgram condition = programs[0], body = programs[1]
     cdef LoopStep s = LoopStep.__new__(LoopStep)
     cdef list outputs = results_for(body.shapes)
@@ -420,7 +427,7 @@ def repeat_back(str name, SubProgram program not None, Tensor history not None, 
     repeat(). `others`: the inputs that are not carried. `gradients`: those of the results that can have one. `carried`:
     (shape, dtype) of all carried values, and `wanted` the same of the other inputs whose gradients are wanted. Returns
     the gradients of the carried inputs that can have one, and of the wanted ones."""
-    cdef Trace t = preparing(flags())
+    cdef Trace t = making(name)
     cdef LoopBackStep s = LoopBackStep.__new__(LoopBackStep)
     cdef list outputs = results_for(program.shapes), sums
     cdef Py_ssize_t n = 0

@@ -3,6 +3,7 @@
 import numpy as np
 
 import cygrad as cg
+from cygrad.core.execute.control import repeat
 from cygrad.graph import Net, Operator, Workspace
 
 
@@ -89,6 +90,8 @@ def always():
 X = np.ones((2, 3), np.float32)
 
 CASES = [
+    (lambda: repeat("While", (), [], 1, False), RuntimeError,
+     "While is a step of a program, and none is being made here; run it in a net"),
     (lambda: choice(made(), None), TypeError,
      "Net.add_operator: If: otherwise must be a Net, got None; add the operator with add_operator('If', inputs, "
      "outputs, otherwise=net)"),
