@@ -55,9 +55,10 @@ cdef class SubProgram(Program):
     def __init__(self, bint parts, f, *signature):
         """Trace f, a function of tensors, within the trace of this thread. It returns or yields tensors. `parts`: it
         calls split_here(). (The second part does not read the results of the first, which may have changed.)"""
-        cdef Trace outer = suspend_trace()
+        cdef Trace outer = making("a branch")
         cdef list numbers = [], shapes = [], generators = [], results = []
         cdef list n_first = [0]
+        outer = suspend_trace()
 
         def traced(*xs):
             for y in f(*xs):
