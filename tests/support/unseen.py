@@ -173,6 +173,10 @@ def tables():
         yield Case(f"cummax along {axis}", lambda x, axis=axis: cg.cummax(x, axis)[0], S)
         yield Case(f"cummin of transposed along {axis}", lambda x, axis=axis: cg.cummin(x.T, axis)[0], S)
     yield Case("recurrence", lambda x, a: scan.recurrence(x, a.T, 0), (SIDE, SIDE), (SIDE, SIDE), dtypes=REALS)
+    yield Case("nextafter", cg.nextafter, S, S, dtypes=REALS)
+    yield Case("signbit", cg.signbit, S, dtypes=REALS)
+    for name in ("bitwise_left_shift", "bitwise_right_shift"):
+        yield Case(name, row[name].function, S, S, dtypes=("int32", "int64"))
     yield Case("searchsorted", lambda x, v: cg.searchsorted(x[::2], v), FLAT, S)
     yield Case("reshape", lambda x: x.reshape(FLAT), S)
     yield Case("reshape of transposed", lambda x: x.T.reshape(FLAT), S)
