@@ -20,9 +20,10 @@ cdef class Level:
     @cython.embedsignature.format("c")
     def __init__(self, lanes=None):
         cdef Flags* f = flags()
-        f.lifting += 1
-        self.depth, self.open, self.kind = f.lifting, True, TANGENTS
+        self.kind = TANGENTS
         if lanes is not None: self.kind, self.lanes, self.stand_ins = LANES, lanes, {}
+        f.lifting += 1
+        self.depth, self.open = f.lifting, True
 
     def close(self):
         """Close the level. What stands for its lanes cannot be read any more."""
