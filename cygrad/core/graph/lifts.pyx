@@ -59,8 +59,8 @@ cdef class Level:
         cdef Tensor t = shell()
         cdef Buffer* b
         if self.stand_ins is None or full.layout.ndim == 0:
-            raise ValueError(f"stand_in: the level must be open and have lanes, and all of them one dimension more; got "
-                             f"a tensor of shape {full.shape}")
+            raise ValueError(f"stand_in: the level must be open and have lanes, and all of them one dimension more; "
+                             f"got a tensor of shape {full.shape}")
         lift.life.data, lift.life.trace, lift.life.storage = NOWHERE, NOWHERE, -1
         lift.life.first_use = lift.life.last_use = -1
         b = new_virtual(&lift.life, OTHER)
