@@ -102,7 +102,8 @@ def test_every_use_raises_and_says_so(name):
 def test_every_slot_of_tensor_is_refused():
     """If Tensor had a slot that Unreadable lacks, it would compute with an empty tensor."""
     harmless = {"__new__", "__init__", "__hash__", "__repr__"}
-    by_attribute = {"__array__", "__reduce_ex__", "__deepcopy__", "__dlpack__", "__dlpack_device__"}    # of instances
+    by_attribute = {"__array__", "__array_namespace__", "__reduce_ex__", "__deepcopy__", "__dlpack__",
+                    "__dlpack_device__"}            # looked up in instances
     names = {n for n, v in vars(cg.Tensor).items() if n.startswith("__") and callable(v)} - harmless - by_attribute
     assert {"__add__", "__radd__", "__getitem__", "__iadd__", "__bool__", "__eq__"} <= names
     missing = sorted(names - set(vars(Unreadable)) - {"__format__"})
