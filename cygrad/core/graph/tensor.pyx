@@ -1,5 +1,7 @@
 """Tensor, Node and Leaf. core/execute runs operations on them, and core/backward computes their gradients."""
 
+import sys
+
 import numpy as np
 
 cimport cython
@@ -169,17 +171,27 @@ cdef inline bint is_operand(v) noexcept:
     return type(v) is Tensor or PyFloat_Check(v) or PyLong_Check(v) or isinstance(v, (np.ndarray, np.generic))
 
 
+cdef object unsupported(x, y):
+    """NotImplemented. Raises TypeError if an operand is a tensor of PyTorch, to say how to convert it."""
+    cls = getattr(sys.modules.get("torch"), "Tensor", None)
+    if isinstance(cls, type) and (isinstance(x, cls) or isinstance(y, cls)):
+        raise TypeError("an operand is a tensor of cygrad and the other one of torch; convert one: "
+                        "cygrad.from_dlpack(t.detach()) or torch.from_dlpack(x.detach()), which shares memory and has "
+                        "no gradient of the other library")
+    return NotImplemented
+
+
 cdef inline object syntax(Operator op, x, y):
-    return late_bound.apply2(op, x, y, None) if is_operand(x) and is_operand(y) else NotImplemented
+    return late_bound.apply2(op, x, y, None) if is_operand(x) and is_operand(y) else unsupported(x, y)
 
 
 cdef object named(str name, x, y):
     """Call the public function of that name, whose operator is loaded at its first use."""
-    return getattr(late_bound.namespace, name)(x, y) if is_operand(x) and is_operand(y) else NotImplemented
+    return getattr(late_bound.namespace, name)(x, y) if is_operand(x) and is_operand(y) else unsupported(x, y)
 
 
 cdef object in_place(str name, Tensor x, y):
-    if not is_operand(y): return NotImplemented
+    if not is_operand(y): return unsupported(x, y)
     return late_bound.apply_inplace(<Operator>late_bound.operators[name], x, y, None)
 
 
@@ -255,7 +267,7 @@ cdef class Tensor:
     def __mod__(x, y): return syntax(<Operator>late_bound.operators["remainder"], x, y)
 
     def __divmod__(x, y):
-        return (x // y, x % y) if is_operand(x) and is_operand(y) else NotImplemented
+        return (x // y, x % y) if is_operand(x) and is_operand(y) else unsupported(x, y)
 
     def __and__(x, y): return syntax(<Operator>late_bound.bitwise_and, x, y)
     def __or__(x, y): return syntax(<Operator>late_bound.bitwise_or, x, y)
@@ -269,23 +281,23 @@ cdef class Tensor:
     def __pos__(self): return self
 
     def __matmul__(x, y):
-        return late_bound.matmul(x, y) if is_operand(x) and is_operand(y) else NotImplemented
+        return late_bound.matmul(x, y) if is_operand(x) and is_operand(y) else unsupported(x, y)
 
     def __pow__(x, y, modulo):
         if modulo is not None: raise TypeError("pow() of a tensor takes no third argument")
-        return late_bound.pow(x, y) if is_operand(x) and is_operand(y) else NotImplemented
+        return late_bound.pow(x, y) if is_operand(x) and is_operand(y) else unsupported(x, y)
 
-    def __iadd__(Tensor self, y):
-        return late_bound.apply_inplace(<Operator>late_bound.add, self, y, None) if is_operand(y) else NotImplemented
+    def __iadd__(Tensor x, y):
+        return late_bound.apply_inplace(<Operator>late_bound.add, x, y, None) if is_operand(y) else unsupported(x, y)
 
-    def __isub__(Tensor self, y):
-        return late_bound.apply_inplace(<Operator>late_bound.sub, self, y, None) if is_operand(y) else NotImplemented
+    def __isub__(Tensor x, y):
+        return late_bound.apply_inplace(<Operator>late_bound.sub, x, y, None) if is_operand(y) else unsupported(x, y)
 
-    def __imul__(Tensor self, y):
-        return late_bound.apply_inplace(<Operator>late_bound.mul, self, y, None) if is_operand(y) else NotImplemented
+    def __imul__(Tensor x, y):
+        return late_bound.apply_inplace(<Operator>late_bound.mul, x, y, None) if is_operand(y) else unsupported(x, y)
 
-    def __itruediv__(Tensor self, y):
-        return late_bound.apply_inplace(<Operator>late_bound.div, self, y, None) if is_operand(y) else NotImplemented
+    def __itruediv__(Tensor x, y):
+        return late_bound.apply_inplace(<Operator>late_bound.div, x, y, None) if is_operand(y) else unsupported(x, y)
 
     def __ifloordiv__(Tensor self, y): return in_place("floor_divide", self, y)
     def __imod__(Tensor self, y): return in_place("remainder", self, y)

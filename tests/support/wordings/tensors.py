@@ -3,13 +3,18 @@
 import copy
 import ctypes
 import hashlib
+import operator
 
 import numpy as np
 from capsules import Exporter, Speaking
+from peers import torch
 
 import cygrad as cg
 from cygrad.core.pickling import load_tensor
 from wrong import RESULT, VARIABLE, recording, without_shape
+
+TORCH = ("an operand is a tensor of cygrad and the other one of torch; convert one: cygrad.from_dlpack(t.detach()) or "
+         "torch.from_dlpack(x.detach()), which shares memory and has no gradient of the other library")
 
 CASES = [
     (lambda: cg.zeros(2).__dlpack__(max_version=()), TypeError,
@@ -147,4 +152,8 @@ CASES = [
     (lambda: copy.deepcopy(RESULT()), RuntimeError,
      "deepcopy of this result of mul, of shape (2,): a copy would be outside the graph; if that is intended, copy its "
      "detach()"),
+    (lambda: cg.zeros(2) + torch.zeros(2), TypeError, TORCH),
+    (lambda: torch.zeros((2, 2)) @ cg.zeros((2, 2)), TypeError, TORCH),
+    (lambda: torch.zeros(2) == cg.zeros(2), TypeError, TORCH),
+    (lambda: operator.iadd(cg.zeros(2), torch.zeros(2)), TypeError, TORCH),
 ]
