@@ -51,7 +51,8 @@ _packages = (
     "array_api", "comm", "data", "estimators", "func", "graph", "io", "linalg", "nets", "nn", "optim", "testing",
     "trainers")
 _late = {"load": ("io", "load"), "save": ("io", "save"),    # public name -> (module, function), loaded at first use
-         "show_config": ("config", "show_config")}
+         "show_config": ("config", "show_config"),
+         "c_": ("ops.shapes.joining", "c_"), "r_": ("ops.shapes.joining", "r_")}
 for _row in ops.TABLE:
     for _name in (_row.name, *_row.aliases) if _row.public else ():
         if _row.late: _late[_name] = "ops." + _row.path, _row.name

@@ -70,6 +70,7 @@ from cygrad.ops.elementwise.representation import bitwise_right_shift as bitwise
 from cygrad.ops.elementwise.compare import bitwise_xor as bitwise_xor
 from cygrad.ops.shapes.rearrange import broadcast_arrays as broadcast_arrays
 from cygrad.ops.shapes.shape import broadcast_to as broadcast_to
+from cygrad.ops.shapes.joining import c_ as c_
 from cygrad.ops.shapes.join import concat as cat
 from cygrad.ops.elementwise.special import cbrt as cbrt
 from cygrad.ops.elementwise.elementwise import ceil as ceil
@@ -116,7 +117,9 @@ from cygrad.ops.elementwise.elementwise import div as divide
 from cygrad.ops.layers.random import dropout as dropout
 from cygrad.ops.shapes.rearrange import dsplit as dsplit
 from cygrad.ops.shapes.rearrange import dstack as dstack
+from cygrad.ops.linalg.general import eig as eig
 from cygrad.ops.linalg.spectra import eigh as eigh
+from cygrad.ops.linalg.general import eigvals as eigvals
 from cygrad.ops.linalg.spectra import eigvalsh as eigvalsh
 from cygrad.ops.linalg.einsum import einsum as einsum
 from cygrad.ops.layers.activations import elu as elu
@@ -129,10 +132,12 @@ from cygrad.core.graph.gradient_slice import ensure_dense as ensure_dense
 from cygrad.ops.elementwise.compare import equal as equal
 from cygrad.ops.elementwise.functions import erf as erf
 from cygrad.ops.elementwise.special import erfc as erfc
+from cygrad.ops.elementwise.special import erfinv as erfinv
 from cygrad import estimators as estimators
 from cygrad.ops.elementwise.functions import exp as exp
 from cygrad.ops.elementwise.special import exp2 as exp2
 from cygrad.ops.shapes.shape import expand_dims as expand_dims
+from cygrad.ops.linalg.general import expm as expm
 from cygrad.ops.elementwise.functions import expm1 as expm1
 from cygrad.core.interop.creation import eye as eye
 from cygrad.ops.shapes.shape import flatten as flatten
@@ -155,6 +160,7 @@ from cygrad.ops.elementwise.functions import gelu as gelu
 from cygrad.core.dtypes import get_default_dtype as get_default_dtype
 from cygrad.kernels.threads import get_num_threads as get_num_threads
 from cygrad.ops.layers.activations import glu as glu
+from cygrad.ops.reductions.summaries import gradient as gradient
 from cygrad import graph as graph
 from cygrad.ops.elementwise.compare import greater as greater
 from cygrad.ops.elementwise.compare import greater_equal as greater_equal
@@ -206,6 +212,7 @@ from cygrad.ops.elementwise.compare import logical_and as logical_and
 from cygrad.ops.elementwise.compare import logical_not as logical_not
 from cygrad.ops.elementwise.compare import logical_or as logical_or
 from cygrad.ops.elementwise.compare import logical_xor as logical_xor
+from cygrad.ops.linalg.general import logm as logm
 from cygrad.ops.layers.activations import logsigmoid as logsigmoid
 from cygrad.ops.reductions.softmax import logsumexp as logsumexp
 from cygrad.ops.images.pool import lp_pool1d as lp_pool1d
@@ -255,6 +262,7 @@ from cygrad import nn as nn
 from cygrad.autograd.modes import no_grad as no_grad
 from cygrad.ops.reductions.selection import nonzero as nonzero
 from cygrad.ops.reductions.statistics import norm as norm
+from cygrad.ops.linalg.norms import normalize as normalize
 from cygrad.ops.elementwise.compare import not_equal as not_equal
 from cygrad.ops.shapes.index import one_hot as one_hot
 from cygrad.core.interop.creation import ones as ones
@@ -281,6 +289,7 @@ from cygrad.ops.reductions.reduce import prod as prod
 from cygrad.ops.reductions.summaries import ptp as ptp
 from cygrad.ops.linalg.decompose import qr as qr
 from cygrad.ops.reductions.summaries import quantile as quantile
+from cygrad.ops.shapes.joining import r_ as r_
 from cygrad.ops.elementwise.angles import rad2deg as rad2deg
 from cygrad.ops.elementwise.angles import radians as radians
 from cygrad import random as random
@@ -327,6 +336,7 @@ from cygrad.ops.linalg.solve import solve_triangular as solve_triangular
 from cygrad.ops.shapes.sort import sort as sort
 from cygrad.ops.shapes.join import split as split
 from cygrad.ops.elementwise.elementwise import sqrt as sqrt
+from cygrad.ops.linalg.general import sqrtm as sqrtm
 from cygrad.ops.elementwise.elementwise import square as square
 from cygrad.ops.shapes.shape import squeeze as squeeze
 from cygrad.ops.shapes.join import stack as stack

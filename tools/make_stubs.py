@@ -482,7 +482,7 @@ def front():
         elif value.__module__ == "cygrad":
             last.append(f"def {name}() -> {RESULTS[name]}: ...")
         else:
-            real = value.__name__
+            real = getattr(value, "__name__", name)       # (r_ and c_ are objects)
             lines.append(f"from {value.__module__} import {real} as {name}")
     return "\n".join([*lines, "", *last, "nd: Any", "", "__version__: str", ""])
 

@@ -17,7 +17,8 @@ import cygrad as cg
 
 SIDE = 100
 SAME = ("neg abs sign floor ceil trunc round square sqrt rsqrt reciprocal exp expm1 log log1p sin cos tan asin acos "
-        "atan sinh cosh tanh asinh acosh atanh erf sigmoid relu log2 log10 exp2 erfc lgamma digamma sinc").split()
+        "atan sinh cosh tanh asinh acosh atanh erf sigmoid relu log2 log10 exp2 erfc erfinv lgamma digamma "
+        "sinc").split()
 TWO = ("add sub mul div maximum minimum matmul logaddexp xlogy atan2 hypot copysign fmax fmin "
        "floor_divide remainder nextafter").split()
 FUNCTIONAL = ("softplus silu gelu leaky_relu hardtanh hardsigmoid hardswish elu selu celu softsign logsigmoid mish "
@@ -50,7 +51,7 @@ def least():
     add("square log log1p log2 log10 lgamma digamma polygamma erfc sinc sinc_derivative sin cos asin acos atan sinh "
         "cosh asinh acosh atanh erf silu gelu gelu_tanh pow",
         4 * N, "the input")
-    add("sqrt rsqrt reciprocal exp exp2 expm1 cbrt tan tanh sigmoid softplus", 4 * N,
+    add("sqrt rsqrt reciprocal exp exp2 expm1 cbrt tan tanh sigmoid softplus erfinv", 4 * N,
         "the output, which a consumer may save too")
     add("softmax log_softmax", 4 * N, "the output")
     add("mul matmul linear einsum power logaddexp xlogy atan2 remainder", 8 * N, "both inputs")
@@ -68,6 +69,8 @@ def least():
     add("qr", 8 * N, "both factors")
     add("svd", 8 * N + ROW, "both matrices of vectors, and the values")
     add("eigh", 4 * N + ROW, "the vectors and the values")
+    add("eig", 4 * N + ROW, "the vectors and the values")
+    add("eigvals expm logm sqrtm", 4 * N, "the matrix")
     add("spectral_gaps", 4 * N, "the output")
     add("abs", packed(N, 2), "two bits per element: above 0, below, or neither")
     made["copysign"] = packed(N, 2), "two bits per element: whether the sign changes, or it is 0"

@@ -7,8 +7,11 @@ from numpy.linalg import LinAlgError
 
 from cygrad.ops.linalg.decompose import QRResult, cholesky, qr
 from cygrad.ops.linalg.determinant import SlogdetResult, det, slogdet
+from cygrad.ops.linalg.general import EigResult, eig, eigvals, expm, logm, sqrtm
 from cygrad.ops.linalg.linalg import matmul
-from cygrad.ops.linalg.norms import diagonal, matrix_norm, matrix_power, matrix_rank, norm, trace
+from cygrad.ops.linalg.norms import (
+    diagonal, matrix_norm, matrix_power, matrix_rank, norm, normalize, trace,
+)
 from cygrad.ops.linalg.products import cross, outer, tensordot, vecdot
 from cygrad.ops.shapes.shape import matrix_transpose
 from cygrad.ops.linalg.solve import LstsqResult, inv, lstsq, pinv, solve, solve_triangular
@@ -16,8 +19,8 @@ from cygrad.ops.linalg.spectra import EighResult, SVDResult, eigh, eigvalsh, svd
 from cygrad.ops.reductions.statistics import norm as vector_norm
 
 __all__ = [
-    "EighResult", "LinAlgError", "LstsqResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cross", "det",
-    "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
-    "matrix_transpose", "norm", "outer", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
-    "tensordot", "trace", "vecdot", "vector_norm",
+    "EigResult", "EighResult", "LinAlgError", "LstsqResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky",
+    "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "logm", "lstsq", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "norm", "normalize", "outer", "pinv", "qr",
+    "slogdet", "solve", "solve_triangular", "sqrtm", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]

@@ -35,7 +35,7 @@ NAMES += [name for names in COMPOSED.values() for name in names]
 # The ufuncs of the same names: of two names for one, such as pow and power, the first.
 UFUNCS = {f: name for name in reversed(NAMES) if isinstance(f := getattr(np, name, None), np.ufunc)}
 UFUNCS |= {np.rint: "round", np.fabs: "abs"}
-SCIPY = {name: name for name in ("cbrt", "erf", "erfc", "exp2", "expm1", "log1p", "round", "xlogy")} | {
+SCIPY = {name: name for name in ("cbrt", "erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "round", "xlogy")} | {
     "expit": "sigmoid", "gammaln": "lgamma", "log_expit": "logsigmoid", "psi": "digamma"}
 COMPARISONS = {np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.greater_equal}
 # The ufuncs without a function of that name, and what they do.

@@ -123,6 +123,7 @@ TABLE = [
     Row("elementwise.special.logaddexp"),
     Row("elementwise.special.xlogy"),
     Row("elementwise.special.erfc"),
+    Row("elementwise.special.erfinv"),
     Row("elementwise.special.lgamma"),
     Row("elementwise.special.digamma"),
     Row("elementwise.special.polygamma"),
@@ -251,6 +252,11 @@ TABLE = [
     Row("linalg.spectra.eigh"),
     Row("linalg.spectra.eigvalsh"),
     Row("linalg.spectra.spectral_gaps", public=False),
+    Row("linalg.general.eig"),
+    Row("linalg.general.eigvals"),
+    Row("linalg.general.expm"),
+    Row("linalg.general.logm"),
+    Row("linalg.general.sqrtm"),
 
     Row("linalg.solve.solve", parts=("solve_transposed",)),
     Row("linalg.solve.solve_triangular", parts=("solve_triangular_transposed",)),
@@ -340,7 +346,7 @@ ROWS = {row.name: row for row in TABLE} | {
 COMPOSED = {
     "elementwise.angles": ("deg2rad", "degrees", "rad2deg", "radians"),
     "linalg.diagonal": ("trace",),
-    "linalg.norms": ("matrix_norm", "matrix_power", "matrix_rank"),
+    "linalg.norms": ("matrix_norm", "matrix_power", "matrix_rank", "normalize"),
     "images.pool": ("lp_pool1d", "lp_pool2d", "lp_pool3d"),
     "linalg.products": ("cross", "inner", "kron", "outer", "tensordot", "vecdot"),
     "losses.distances": ("cosine_similarity", "pairwise_distance"),
@@ -359,6 +365,6 @@ COMPOSED = {
         "take_along_axis", "unique",
     ),
     "reductions.summaries": (
-        "average", "count_nonzero", "diff", "median", "nanmean", "nansum", "percentile", "ptp", "quantile",
+        "average", "count_nonzero", "diff", "gradient", "median", "nanmean", "nansum", "percentile", "ptp", "quantile",
     ),
 }

@@ -45,16 +45,16 @@ class Sampled:
 
 from . import (  # noqa: E402  (they import Sampled)
     activations, attention, channels, compare, conv, ctc, decompose, determinant, diagonal, einsum, elementwise,
-    embedding, entropy, functions, gradient, index, join, likelihoods, linalg, linear_entropy, loss, masks, minmax,
-    normalize, pool, random, recurrent, reduce, representation, resize, rules, scan, shape, slices, softmax, solve,
-    sort, special, spectra, statistics, window,
+    embedding, entropy, functions, general, gradient, index, join, likelihoods, linalg, linear_entropy, loss, masks,
+    minmax, normalize, pool, random, recurrent, reduce, representation, resize, rules, scan, shape, slices, softmax,
+    solve, sort, special, spectra, statistics, window,
 )
 
 TABLE = [
     sampled
     for family in (elementwise, functions, special, representation, activations, compare, reduce, statistics, minmax,
                    scan, shape, join, slices, window, index, masks, sort, linalg, einsum, diagonal, decompose, spectra,
-                   solve, determinant, softmax, conv, pool, resize, normalize, channels, embedding, attention,
+                   general, solve, determinant, softmax, conv, pool, resize, normalize, channels, embedding, attention,
                    recurrent, loss, entropy, linear_entropy, ctc, likelihoods, random, gradient, rules)
     for sampled in family.SAMPLES
 ]

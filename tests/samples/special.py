@@ -6,7 +6,7 @@ import scipy.special
 import cygrad as cg
 
 from . import Sampled
-from .makers import call, one, positive, real, two, unequal
+from .makers import call, inside, one, positive, real, two, unequal
 
 APART = np.array([[2.5, -1.5, 0.5, 7.25], [3.0, 5.5, 0.4, -0.75]])       # not at a pole of the gamma function
 
@@ -36,6 +36,7 @@ SAMPLES = [
     Sampled("logaddexp", np.logaddexp, two, {"x": "x y", "y": "x y"}),
     Sampled("xlogy", in_double(scipy.special.xlogy), lambda: two(positive), {"x": "x y", "y": "x y"}),
     Sampled("erfc", in_double(scipy.special.erfc), one, {"x": "x"}),
+    Sampled("erfinv", in_double(scipy.special.erfinv), lambda: one(inside), {"x": "out"}),
     Sampled("lgamma", in_double(scipy.special.gammaln), apart, {"x": "x"}),
     Sampled("digamma", in_double(scipy.special.digamma), apart, {"x": "x"}),
     Sampled("polygamma", lambda x, n: in_double(lambda x: scipy.special.polygamma(n, x))(x),

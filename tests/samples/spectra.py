@@ -27,7 +27,7 @@ def eigh_like(x, UPLO="L"):
     return vector([w, v * signs(cg.eigh(symmetric(x), UPLO).eigenvectors, v)])
 
 
-def gaps_like(w, singular=False, zero=True):
+def gaps_like(w, singular=False, zero=True, general=False):
     w = w * w if singular else w
     d = w[..., None, :] - w[..., :, None] + np.eye(w.shape[-1], dtype=w.dtype)
     return (1 / d * (1 - np.eye(w.shape[-1]))).astype(w.dtype)
@@ -52,7 +52,8 @@ SAMPLES = [
         {"x": "sum"}, tested=lambda x, UPLO="L": cg.eigvalsh(symmetric(x), UPLO)),
     Sampled("spectral_gaps", gaps_like,
         lambda: [call(np.array([-1.0, 0.5, 2.0])), call(np.array([3.0, 1.0, 0.5]), True, False),
-         call(np.array([[3.0, 1.0], [2.0, 0.0]]), True), call(np.ones((2, 1))), call(np.ones(0)),
+         call(np.array([[3.0, 1.0], [2.0, 0.0]]), True),
+         call(np.array([3.0, 1.0, 2.0]), general=True), call(np.ones((2, 1))), call(np.ones(0)),
          call(np.ones((0, 2)))],
-        lambda w, singular=False, zero=True: {"w": "out w" if singular else "out"}),
+        lambda w, singular=False, zero=True, general=False: {"w": "out w" if singular else "out"}),
 ]

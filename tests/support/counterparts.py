@@ -47,7 +47,8 @@ COUNTERPARTS = [
     Counterpart("power", "pow", to_a_power),
     Counterpart("power", "__rpow__", reversed_power),
     *[Counterpart(name, name) for name in (
-        "log2", "log10", "exp2", "logaddexp", "xlogy", "erfc", "lgamma", "atan2", "hypot", "copysign", "fmax", "fmin")],
+        "log2", "log10", "exp2", "logaddexp", "xlogy", "erfc", "erfinv", "lgamma", "atan2", "hypot", "copysign", "fmax",
+        "fmin")],
     Counterpart("digamma", "digamma", off_poles),
     Counterpart("sinc", "sinc", off_zero),
     Counterpart("polygamma", "polygamma/polygamma_n_1", lambda f: lambda x, n: f(n, x)),
@@ -166,6 +167,7 @@ COUNTERPARTS = [
     Counterpart("solve", "linalg.solve", systems),
     Counterpart("solve_triangular", "linalg.solve_triangular"),
     Counterpart("inv", "linalg.inv"),
+    Counterpart("expm", "matrix_exp"),
     Counterpart("pinv", "linalg.pinv", inverted),
     Counterpart("lstsq", "linalg.lstsq/grad_oriented", solved, lambda y: y[0] if isinstance(y, tuple) else y),
     Counterpart("det", "linalg.det"),
@@ -232,6 +234,8 @@ WITHOUT = {
     **dict.fromkeys(rules.OPERATORS, "rules of solvers; tests/optim/test_solvers.py compares 20 steps"),
     **dict.fromkeys(("lstm", "gru", "rnn", "rnn_relu"), "PyTorch's are modules; modules.py"),
     "attention_with_dropout": "other random numbers; tests/ops/layers/test_attention.py",
+    **dict.fromkeys(("eig", "eigvals"), "complex in PyTorch; tests/properties/test_table_torch.py"),
+    **dict.fromkeys(("logm", "sqrtm"), "PyTorch has none"),
     "spectral_gaps": "what svd and eigh compute in backward; tests/properties/test_table_torch.py",
     "cofactor": "what det computes in backward; tests/properties/test_table_torch.py",
 }

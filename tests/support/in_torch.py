@@ -154,12 +154,17 @@ def decompositions(torch):
         w, v = on.eigh(x + x.mT, UPLO)
         return vector([w, v * turned(v, cg.eigh((x + x.mT).detach().numpy(), UPLO).eigenvectors)])
 
-    def gaps(w, singular=False, zero=True):
+    def gaps(w, singular=False, zero=True, general=False):
         w = w * w if singular else w
         eye = torch.eye(w.shape[-1], dtype=w.dtype)
         return (1 - eye) / (w.unsqueeze(-2) - w.unsqueeze(-1) + eye)
 
+    def eig(x):
+        w, v = (y.real for y in on.eig(x))
+        return vector([w, v * turned(v, cg.eig(x.detach().numpy()).eigenvectors)])
+
     return {
+        "eig": eig, "eigvals": lambda x: on.eigvals(x).real, "expm": on.matrix_exp,
         "cholesky": lambda x, upper=False: on.cholesky(x + x.mT, upper=upper),
         "solve": lambda x, b: on.solve(x, b), "qr": lambda x, mode="reduced": vector(on.qr(x, mode)),
         "solve_triangular": on.solve_triangular, "svd": svd, "eigh": eigh, "spectral_gaps": gaps,

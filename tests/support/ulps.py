@@ -57,6 +57,7 @@ CASES = {
     "atanh": Case(mpmath.atanh, ((-1, 1),) * 2, ((-1, 1), (0.99, 1))),
     "erf": Case(mpmath.erf, ((-4, 4), (-6, 6)), ((-1.1, 1.1), (-6, 6))),
     "erfc": Case(mpmath.erfc, ((-4, 10), (-6, 26.5)), ((-1.1, 1.1), (-4, 10)), 5, 3),
+    "erfinv": Case(mpmath.erfinv, ((-1, 1),) * 2, ((-1, 1), (0.99, 1)), 4, 2),
     "sigmoid": Case(lambda x: 1 / (1 + mpmath.exp(-x)), ((-104, 20), (-746, 40)), ((-2, 2), (-20, 20), (-746, 40))),
     "softplus": Case(lambda x: mpmath.log1p(mpmath.exp(x)), ((-104, INF), (-746, INF)), ((-2, 2), (-20, 20)), double=2),
     # Products with a factor that has fewer digits if it is denormal. Denormal factors are excluded.

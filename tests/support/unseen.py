@@ -321,6 +321,9 @@ def decompositions():
         yield Case(f"qr {k}", lambda x, k=k: cg.qr(near(x))[k], S, dtypes=REALS)
         yield Case(f"eigh {k}", lambda x, k=k: cg.eigh(upright(x))[k], S, dtypes=REALS)
         yield Case(f"svd {k}", lambda x, k=k: cg.svd(near(x))[k], S, dtypes=REALS)
+    for name in ("eigvals", "expm", "logm", "sqrtm"):
+        yield Case(name, lambda x, name=name: getattr(cg.linalg, name)(near(x)), S, dtypes=REALS)
+    for k in range(2): yield Case(f"eig {k}", lambda x, k=k: cg.eig(near(x))[k], S, dtypes=REALS)
     yield Case("cholesky", lambda x: cg.cholesky(upright(x)), S, dtypes=REALS)
     yield Case("eigvalsh", lambda x: cg.eigvalsh(upright(x)), S, dtypes=REALS)
     gaps = cg.ops.ROWS["spectral_gaps"].function

@@ -87,6 +87,14 @@ cdef class Erfc(Elementwise):
         return g * (-TWO_ROOT_PI * exp(neg(square(c.input(0)))))
 
 
+cdef class Erfinv(Elementwise):
+    """erf y = x, infinite for -1 and 1        dx = g e^(y^2) sqrt(pi) / 2"""
+    dx = "erfinv_grad g out"
+
+    cdef object formula(self, c, int i, g):
+        return g * (exp(square(c.output(0))) * (1 / TWO_ROOT_PI))
+
+
 cdef class Lgamma(Elementwise):
     """y = log |gamma(x)|        dx = g digamma(x)"""
     dx = "lgamma_grad g x"
@@ -195,12 +203,12 @@ cdef class Fmin(Elementwise):
 
 
 cdef Operator LOG2 = Log2(), LOG10 = Log10(), EXP2 = Exp2(), CBRT = Cbrt(), LOGADDEXP = Logaddexp(), XLOGY = Xlogy()
-cdef Operator ERFC = Erfc(), LGAMMA = Lgamma(), DIGAMMA = Digamma(), POLYGAMMA = Polygamma()
+cdef Operator ERFC = Erfc(), ERFINV = Erfinv(), LGAMMA = Lgamma(), DIGAMMA = Digamma(), POLYGAMMA = Polygamma()
 cdef Operator SINC = Sinc(), SINC_DERIVATIVE = SincDerivative(), ATAN2 = Atan2(), HYPOT = Hypot()
 cdef Operator COPYSIGN = Copysign(), FMAX = Fmax(), FMIN = Fmin()
 OPERATORS = {o.name: o for o in (
-    LOG2, LOG10, EXP2, CBRT, LOGADDEXP, XLOGY, ERFC, LGAMMA, DIGAMMA, POLYGAMMA, SINC, SINC_DERIVATIVE, ATAN2, HYPOT,
-    COPYSIGN, FMAX, FMIN)}
+    LOG2, LOG10, EXP2, CBRT, LOGADDEXP, XLOGY, ERFC, ERFINV, LGAMMA, DIGAMMA, POLYGAMMA, SINC, SINC_DERIVATIVE, ATAN2,
+    HYPOT, COPYSIGN, FMAX, FMIN)}
 
 
 def log2(x: Data) -> Tensor:
@@ -230,6 +238,11 @@ def xlogy(x: Data, y: Data) -> Tensor:
 def erfc(x: Data) -> Tensor:
     """1 - erf(x), elementwise, accurate where that is small."""
     return apply1(ERFC, x, None)
+
+def erfinv(x: Data) -> Tensor:
+    """The inverse of erf, elementwise, for x from -1 to 1, where it is infinite; NaN outside. Source of the first
+    approximation: M. Giles, Approximating the erfinv function (2012)."""
+    return apply1(ERFINV, x, None)
 
 def lgamma(x: Data) -> Tensor:
     """The logarithm of the absolute value of the gamma function, elementwise; inf at 0 and the negative integers."""

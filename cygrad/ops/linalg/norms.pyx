@@ -13,7 +13,7 @@ from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
 from cygrad.core.execute.composed import composed
 from cygrad.core.interop.creation import eye, zeros
-from cygrad.ops.elementwise.compare import greater
+from cygrad.ops.elementwise.compare import greater, maximum
 from cygrad.ops.linalg.diagonal import diagonal as diagonal_over
 from cygrad.ops.linalg.linalg import matmul
 from cygrad.ops.reductions.minmax import max as max_over
@@ -67,6 +67,14 @@ def norm(x: Data, ord: float | Literal["fro", "nuc"] | None = None, axis: int | 
 
 
 norm = composed(norm, "linalg.norm")
+
+
+@composed
+def normalize(x: Data, ord: float = 2, axis: int | Sequence[int] | None = 1, eps: float = 1e-12) -> Tensor:
+    """`x` divided by its `ord`-norm over `axis` (an int, several, or None for all), or by `eps` if that is larger, as
+    in torch.nn.functional.normalize. See cygrad.norm."""
+    cdef Tensor t = ensure_tensor(x)
+    return t / maximum(vector_norm(t, ord, axis, True), eps)
 
 
 @composed

@@ -36,12 +36,14 @@ from cygrad.ops.shapes.shape import expand_dims, matrix_transpose
 
 @cython.no_gc
 cdef class Spectrum(Attributes):
-    """The attributes of spectral_gaps: whether the values are singular values, and whether zero is allowed."""
+    """The attributes of spectral_gaps: whether the values are singular values, whether zero is allowed, and whether
+    they are eigenvalues of a matrix that need not be symmetric."""
     cdef readonly bint singular
     cdef readonly bint zero
+    cdef readonly bint general
 
-    def __cinit__(self, bint singular=False, bint zero=True):
-        self.singular, self.zero = singular, zero
+    def __cinit__(self, bint singular=False, bint zero=True, bint general=False):
+        self.singular, self.zero, self.general = singular, zero, general
 
 
 cdef class SpectralGaps(Operator):
@@ -76,8 +78,9 @@ cdef class SpectralGaps(Operator):
         what = "singular values" if a.singular else "eigenvalues"
         where = f" (matrix {i} of the batch)" if c.x[0].layout.ndim > 1 else ""
         also = "" if a.zero else " or zero"
-        raise LinAlgError(f"{'svd' if a.singular else 'eigh'}: {what} of x{where} are equal{also} to rounding error, "
-                          f"so their vectors have no derivative; {'svdvals' if a.singular else 'eigvalsh'} has one")
+        name, values = ("svd", "svdvals") if a.singular else ("eig", "eigvals") if a.general else ("eigh", "eigvalsh")
+        raise LinAlgError(f"{name}: {what} of x{where} are equal{also} to rounding error, so their vectors have no "
+                          f"derivative; {values} has one")
 
     cdef tuple call_of(self, operands, arguments):
         return range(1), Spectrum(arguments.get("singular", False))
@@ -292,7 +295,8 @@ def eigvalsh(x: Data, UPLO: Literal["L", "U"] = "L") -> Tensor:
     return apply1(EIGVALSH, x, read_triangle("eigvalsh", UPLO))
 
 
-def spectral_gaps(w: Data, singular: bool = False, zero: bool = True) -> Tensor:
+def spectral_gaps(w: Data, singular: bool = False, zero: bool = True, general: bool = False) -> Tensor:
     """1 / (w[j] - w[i]) for all pairs of eigenvalues, or of the squares of singular values; 0 for i = j. Raises
-    numpy.linalg.LinAlgError for equal values, or without `zero` for a value of zero."""
-    return apply1(SPECTRAL_GAPS, w, Spectrum(singular, zero))
+    numpy.linalg.LinAlgError for equal values, or without `zero` for a value of zero; `general` says that it names eig.
+    """
+    return apply1(SPECTRAL_GAPS, w, Spectrum(singular, zero, general))

@@ -73,6 +73,69 @@ cdef object margin(str what, v, Tensor x, int axis):
                         (*x.shape[:axis], 1, *x.shape[axis + 1:]))
 
 
+cdef object weighted(Tensor t, tuple before, list parts):
+    """The sum of weights times slices of `t` along an axis: `parts` are (weight, start, stop)."""
+    y = None
+    for w, start, stop in parts:
+        part = w * t[(*before, slice(start, stop))]
+        y = part if y is None else y + part
+    return y
+
+
+cdef object derivative(Tensor t, int a, h, int edge_order):
+    """The derivative of `t` along axis `a`; `h` is the distance of all points, or a column of the distances."""
+    before, n = (slice(None),) * a, t.shape[a]
+    if isinstance(h, Tensor) and h.ndim:
+        h = reshape(h, tuple([n - 1] + [1] * (t.ndim - 1 - a)))
+        p, q = h[:-1], h[1:]                        # the distances to the point before and to the one after
+        first, second, almost, last = h[:1], h[1:2], h[-2:-1], h[-1:]
+        inner = [(-q / (p * (p + q)), 0, n - 2), ((q - p) / (p * q), 1, n - 1), (p / (q * (p + q)), 2, n)]
+    else:
+        first = second = almost = last = h
+        inner = [(-0.5 / h, 0, n - 2), (0.5 / h, 2, n)]
+    if edge_order == 1:
+        left, right = [(-1 / first, 0, 1), (1 / first, 1, 2)], [(-1 / last, n - 2, n - 1), (1 / last, n - 1, n)]
+    else:
+        p, q = first, second
+        left = [(-(2 * p + q) / (p * (p + q)), 0, 1), ((p + q) / (p * q), 1, 2), (-p / (q * (p + q)), 2, 3)]
+        p, q = almost, last
+        right = [(q / (p * (p + q)), n - 3, n - 2), (-(p + q) / (p * q), n - 2, n - 1),
+                 ((p + 2 * q) / (q * (p + q)), n - 1, n)]
+    parts = [weighted(t, before, left), weighted(t, before, right)]
+    if n > 2: parts.insert(1, weighted(t, before, inner))
+    return concat(parts, a)
+
+
+@composed
+def gradient(x: Data, *spacing: Data, axis: int | Sequence[int] | None = None,
+             edge_order: Literal[1, 2] = 1) -> Tensor | tuple[Tensor, ...]:
+    """The derivative of samples `x` along each axis, as in numpy.gradient: second-order central differences inside, and
+    one-sided ones of `edge_order` at the edges. A tensor of the shape of x for one axis, a tuple for several.
+
+    `spacing` is one number for all axes, or for each axis the distance of its samples or a vector of their coordinates;
+    1 without it. Coordinates have gradients too. Integers are cast to the default dtype. Raises ValueError for too few
+    samples, or spacings that do not fit."""
+    cdef Tensor t = floating(x), s
+    axes = reduced_axes("gradient", axis, t.ndim)
+    if edge_order not in (1, 2): raise ValueError(f"gradient: edge_order must be 1 or 2, got {described(edge_order)}")
+    if len(spacing) not in (0, 1, len(axes)):
+        raise ValueError(f"gradient: got {len(spacing)} spacings for {len(axes)} axes; give none, one, or one for each")
+    steps = []
+    for a, h in zip(axes, (spacing or (1.0,)) * (len(axes) if len(spacing) < 2 else 1)):
+        if t.shape[a] < edge_order + 1:
+            raise ValueError(f"gradient: x has {t.shape[a]} samples along axis {a}; edge_order {edge_order} needs at "
+                             f"least {edge_order + 1}")
+        if not isinstance(h, (int, float)):
+            s = floating(h)
+            if s.ndim and s.shape != (t.shape[a],):
+                raise ValueError(f"gradient: a spacing has shape {s.shape}; wanted a number or ({t.shape[a]},), a "
+                                 f"coordinate for each sample along axis {a}")
+            h = diff(s) if s.ndim else s
+        steps.append(h)
+    found = [derivative(t, a, h, edge_order) for a, h in zip(axes, steps)]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
 @composed
 def ptp(x: Data, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The largest element minus the smallest, along `axis` (an int, several, or None for all)."""

@@ -70,11 +70,42 @@ def test_diff_of_bools_and_nothing():
     assert cg.diff(cg.zeros(0)).shape == (0,) and cg.diff(cg.zeros((2, 1))).shape == (2, 0)
 
 
+@pytest.mark.parametrize("edge_order", [1, 2])
+@pytest.mark.parametrize("axis", [None, 0, -1, (2, 0)])
+def test_gradient(axis, edge_order):
+    count = 3 if axis is None else np.size(axis)
+    for spacing in ((), (0.5,), (0.5,) * count, tuple(PLACES[:X.shape[a]] for a in np.arange(3)[axis].ravel().tolist())
+                    if isinstance(axis, int) else ()):
+        got = cg.gradient(cg.tensor(X), *spacing, axis=axis, edge_order=edge_order)
+        wanted = np.gradient(X, *spacing, axis=axis, edge_order=edge_order)
+        assert isinstance(got, tuple) == (count > 1)
+        for g, w in zip(*(((got,), (wanted,)) if count == 1 else (got, wanted)), strict=True): same(g, w)
+
+
+PLACES = np.array([0.0, 0.3, 1.0, 1.1, 2.5])
+
+
+def test_gradient_of_each_axis_and_of_lists():
+    x, y = np.arange(3.0) ** 2, PLACES
+    for g, w in zip(cg.gradient(cg.tensor(X[:, 0]), x, y), np.gradient(X[:, 0], x, y), strict=True): same(g, w)
+    assert cg.gradient([1, 4, 9, 16]).tolist() == [3.0, 4.0, 6.0, 7.0]
+    assert cg.gradient([1.0, 3.0]).tolist() == [2.0, 2.0]
+    assert np.array_equal(np.gradient(cg.tensor([1.0, 4.0, 9.0]), 2.0), [1.5, 2.0, 2.5])
+
+
+def test_normalize():
+    x = cg.tensor([[3.0, 4.0], [0.0, 0.0]])
+    assert cg.normalize(x).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)], [0.0, 0.0]]
+    assert cg.normalize(x, 1, 0).tolist() == [[1.0, 1.0], [0.0, 0.0]]
+
+
 @pytest.mark.parametrize("f", [
     lambda x: cg.median(x, 1), lambda x: cg.median(x, 2), cg.median, lambda x: cg.quantile(x, [0.2, 0.7], 0),
     lambda x: cg.quantile(x, 0.4, method="midpoint"), lambda x: cg.diff(x, 2), lambda x: cg.diff(x, prepend=0),
     lambda x: cg.average(x, 0, WEIGHTS), lambda x: cg.average(x, 1, np.arange(4) + 1.0),
     lambda x: cg.average(X, None, cg.exp(x)), cg.nanmean, lambda x: cg.nansum(x * x, 1), lambda x: cg.ptp(x, 1),
+    lambda x: cg.gradient(x, axis=1), lambda x: cg.gradient(X, cg.cumsum(cg.exp(x[0, :, 0])), axis=1, edge_order=2),
+    lambda x: cg.normalize(x), lambda x: cg.normalize(x, 3, (0, 2)),
 ])
 def test_gradients(f):
     assert cg.testing.gradcheck(f, cg.tensor(X))

@@ -1,5 +1,8 @@
 """The wording of errors: decompositions of matrices and linear systems."""
 
+import sys
+from unittest import mock
+
 import numpy as np
 
 import cygrad as cg
@@ -20,6 +23,14 @@ def differentiated(f, x):
     with cg.record():
         y = f(x)
     y.backward()
+
+
+def without_scipy(f):
+    """f in a process that has no SciPy."""
+    def call():
+        with mock.patch.dict(sys.modules, {"scipy.linalg": None}): f()
+
+    return call
 
 
 CASES = [
@@ -76,4 +87,20 @@ CASES = [
      "linalg.norm: the axes are both 0; wanted two different ones"),
     (lambda: cg.matrix_power(cg.zeros((2, 3)), 2), ValueError,
      "matrix_power: x is (2, 3); wanted square matrices (..., m, m)"),
+    (lambda: cg.eig(cg.tensor([[0.0, -1.0], [1.0, 0.0]])), ERROR,
+     "eig: x has complex eigenvalues; cygrad has real dtypes alone, so call numpy.linalg.eig(x.detach().numpy()), "
+     "which returns complex numbers"),
+    (lambda: cg.eigvals(cg.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.0, -1.0], [1.0, 0.0]]])), ERROR,
+     "eigvals: x[1] has complex eigenvalues; cygrad has real dtypes alone, so call "
+     "numpy.linalg.eigvals(x.detach().numpy()), which returns complex numbers"),
+    (lambda: cg.eig(cg.tensor([[np.nan]])), ERROR, "eig: x contains nan or inf"),
+    (lambda: cg.sqrtm(cg.tensor([[-1.0]])), ERROR,
+     "sqrtm: x has a complex sqrtm; cygrad has real dtypes alone, so call scipy.linalg.sqrtm(x.detach().numpy()), "
+     "which returns complex numbers"),
+    (lambda: cg.expm(cg.tensor([[1e4]])), ERROR, "expm: x: its expm is not finite"),
+    (lambda: cg.expm(cg.zeros((2, 3))), ValueError, "expm: x is (2, 3); wanted square matrices (..., n, n)"),
+    (lambda: differentiated(lambda x: cg.eig(x).eigenvectors, np.eye(2)), ERROR,
+     "eig: eigenvalues of x are equal to rounding error, so their vectors have no derivative; eigvals has one"),
+    (without_scipy(lambda: cg.expm(cg.eye(2))), ImportError,
+     "expm is SciPy's; install it with: pip install 'cygrad[linalg]'"),
 ]

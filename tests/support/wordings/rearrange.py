@@ -39,4 +39,9 @@ CASES = [
      "meshgrid: indexing must be 'xy' or 'ij', got 'yx'"),
     (lambda: cg.vstack([]), ValueError,
      "vstack needs at least one tensor, got none"),
+    (lambda: cg.r_[()], ValueError, "r_ and c_ need something to join, got nothing between the brackets"),
+    (lambda: cg.r_["r", cg.zeros(2)], ValueError,
+     "r_ and c_ take a text of one to three integers, \"axis,ndim,place\", got 'r'; there is no class of matrices"),
+    (lambda: cg.r_[1:], ValueError,
+     "r_ and c_: a range needs an end, as in start:stop, got slice(1, None, None)"),
 ]

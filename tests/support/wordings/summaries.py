@@ -10,6 +10,13 @@ def x():
 CASES = [
     (lambda: cg.diff(x(), -1), ValueError, "diff: n is -1; it must be at least 0"),
     (lambda: cg.diff(1.0), ValueError, "diff: x has no dimensions; it must have at least one"),
+    (lambda: cg.gradient(x(), edge_order=3), ValueError, "gradient: edge_order must be 1 or 2, got 3"),
+    (lambda: cg.gradient(cg.zeros((2, 3, 4)), 1.0, 2.0), ValueError,
+     "gradient: got 2 spacings for 3 axes; give none, one, or one for each"),
+    (lambda: cg.gradient(x(), axis=0, edge_order=2), ValueError,
+     "gradient: x has 2 samples along axis 0; edge_order 2 needs at least 3"),
+    (lambda: cg.gradient(x(), [0.0, 1.0], axis=1), ValueError,
+     "gradient: a spacing has shape (2,); wanted a number or (3,), a coordinate for each sample along axis 1"),
     (lambda: cg.median(x(), (0, 0)), ValueError, "median: duplicate axis in (0, 0)"),
     (lambda: cg.median(cg.zeros((0, 3)), 0), ValueError,
      "median: cannot reduce a tensor of shape (0, 3) over axes of size 0"),
