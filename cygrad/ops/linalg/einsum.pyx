@@ -8,6 +8,7 @@ contractions too."""
 
 cimport cython
 
+import operator
 from functools import lru_cache
 
 import numpy as np
@@ -131,7 +132,7 @@ cdef Array matrices(const Array* x, const int* order, int batch, int rows, char*
 
 cdef class Einsum(Operator):
     """z = sum of x y over the labels not in z        dx = sum of g y        dy = sum of g x        (likewise)"""
-    traits = "promotes differentiable"
+    lanes, tangent, traits = "contracting", "bilinear", "promotes differentiable"
     row, operands, functions = "contract", "x y", {"einsum": "*operands"}
     reads = {"x": "y", "y": "x"}
 
@@ -308,15 +309,34 @@ def path_of(terms, result, sizes):
     return [(0, 1)] * (last > 0) + [(last - i, 0) for i in range(1, last)]
 
 
-def einsum(equation: str, *operands: Data) -> Tensor:
+cdef str label_of(a):
+    """The letter of an axis label of the form with lists: the numbers 0 to 51 are A to Z, then a to z."""
+    if a is Ellipsis: return "..."
+    n = operator.index(a)
+    if not 0 <= n < 52: raise ValueError(f"einsum: axis labels are integers from 0 to 51 or ..., got {n}")
+    return chr(ord("A") + n if n < 26 else ord("a") + n - 26)
+
+
+cdef tuple read_lists(tuple given):
+    """(the equation, the operands) of einsum(x, labels of x, y, labels of y, ..., labels of the result)."""
+    n = len(given) // 2
+    try: terms = ["".join([label_of(a) for a in labels]) for labels in (*given[1:2 * n:2], *given[2 * n:])]
+    except TypeError: terms = []
+    if len(given) < 2 or not terms:
+        raise TypeError(f"einsum: the first argument must be the equation, a string, or each operand be followed by a "
+                        f"list of axis labels; got {', '.join([type(x).__name__ for x in given])}")
+    return ",".join(terms[:n]) + "->" * (len(terms) > n) + "".join(terms[n:]), given[:2 * n:2]
+
+
+def einsum(equation: str | Data, *operands: Data) -> Tensor:
     """Sums of products, as in numpy.einsum. Letters name the dimensions of the operands and, after "->", of the result;
     dimensions that the result does not name are summed. An ellipsis stands for dimensions that broadcast. Operands are
     contracted two at a time: three or more in the order that opt_einsum finds if it is installed, else from left to
-    right. Raises ValueError if the equation does not fit the operands."""
+    right. einsum(x, [0, 1], y, [1, 2], [0, 2]) has lists of integers from 0 to 51, or ..., in place of letters. Raises
+    ValueError if the equation does not fit the operands."""
     cdef list tensors
     cdef Tensor t
-    if not isinstance(equation, str):
-        raise TypeError(f"einsum: the first argument must be the equation, a string; got {type(equation).__name__}")
+    if not isinstance(equation, str): equation, operands = read_lists((equation, *operands))
     tensors = [ensure_tensor(x) for x in operands]
     labels, result = parse(equation, tuple([t.layout.ndim for t in tensors]))
     size, terms = {}, []

@@ -114,6 +114,15 @@ def test_products_keep_their_inputs_only():
 
 # ---- einsum ----------------------------------------------------------------------------------------------------------
 
+def test_einsum_with_lists_of_axes():
+    x, y = random(2, 3, 4), random(4, 5, seed=1)
+    for args in ((x, [0, 1, 2], y, [2, 3], [0, 1, 3]), (x, [0, 1, 2], x, [0, 3, 2]),
+                 (x, [..., 2], y, [2, 30], [..., 30]), (y, [1, 0]), (y[:, :4], [5, 5]), (x, [0, 51, 26], [26, 0])):
+        given = [cg.tensor(a) if isinstance(a, np.ndarray) else a for a in args]
+        np.testing.assert_allclose(cg.einsum(*given).numpy(), np.einsum(*args), 1e-6)
+    assert cg.einsum([[1.0, 2.0]], [0, 1], [1]).tolist() == [1.0, 2.0]
+
+
 def chain():
     return [random(3, 40), random(40, 50, seed=1), random(50, 2, seed=2), random(2, seed=3)]
 
@@ -156,13 +165,16 @@ def test_einsum_of_many_operands_by_opt_einsum():
 
 # ---- the namespace ---------------------------------------------------------------------------------------------------
 
+OTHERS = "expm logm normalize solve_triangular sqrtm".split()      # those of SciPy, and one of PyTorch
+
+
 def test_linalg_has_the_names_of_numpy_and_of_the_array_api():
     standard = ("cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_transpose outer "
                 "pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm").split()
     assert set(standard) <= set(cg.linalg.__all__) and "linalg" in dir(cg)
     for name in cg.linalg.__all__:
         value = getattr(cg.linalg, name)
-        assert hasattr(np.linalg, name) or name == "solve_triangular" or name.endswith("Result")
+        assert hasattr(np.linalg, name) or name in OTHERS or name.endswith("Result")
         assert value.__doc__
         if name not in ("norm", "vector_norm", "diagonal", "trace") and hasattr(cg, name):
             assert value is getattr(cg, name)

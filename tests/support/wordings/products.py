@@ -9,7 +9,8 @@ def long_rows():
 
 CASES = [
     (lambda: cg.einsum(cg.zeros(3), "i->"), TypeError,
-     "einsum: the first argument must be the equation, a string; got Tensor"),
+     "einsum: the first argument must be the equation, a string, or each operand be followed by a list of axis labels; "
+     "got Tensor, str"),
     (lambda: cg.einsum("i,j->", cg.zeros(3)), ValueError,
      "einsum: 'i,j->' describes 2 operands, got 1"),
     (lambda: cg.einsum("i->", cg.zeros((2, 3))), ValueError,
@@ -25,6 +26,7 @@ CASES = [
      "equal"),
     (lambda: cg.einsum("abcdefghij,klmnopqrst", cg.zeros((1,) * 10), cg.zeros((1,) * 10)), ValueError,
      "einsum: a tensor has at most 16 dimensions, this step would give 20; reorder the operands or sum first"),
+    (lambda: cg.einsum(cg.zeros(2), [52]), ValueError, "einsum: axis labels are integers from 0 to 51 or ..., got 52"),
     (lambda: cg.diagonal(cg.zeros(3)), ValueError,
      "diagonal: x is (3,); wanted at least 2 dimensions; diag(x) makes a matrix of a vector"),
     (lambda: cg.diagonal(cg.zeros((2, 3)), 0, 1, -1), ValueError,
