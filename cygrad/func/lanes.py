@@ -14,7 +14,7 @@ from cygrad.ops.calls import call
 from cygrad.ops.elementwise.compare import where
 from cygrad.ops.linalg.linalg import matmul
 from cygrad.ops.shapes.index import take
-from cygrad.ops.shapes.join import stack
+from cygrad.ops.shapes.join import concat, stack
 from cygrad.ops.shapes.rearrange import moveaxis
 from cygrad.ops.shapes.shape import broadcast_to, reshape
 
@@ -78,6 +78,7 @@ SHIFTS = {
     "widths": lambda widths, n: ((0, 0), *widths),
     "index": lambda index, n: ((0, 1, n), *index),
     "slices": shifted,
+    "order": lambda order, n: None if order is None else (0, *[d + 1 for d in order]),
 }
 
 
@@ -237,11 +238,50 @@ def taking(op, operands, mapped, attributes, n):
     axis, count = fields["axis"], fields["count"]
     if axis: x = moveaxis(x, [mapped[0] + axis + k for k in range(count)], [mapped[0] + k for k in range(count)])
     x = x if mapped[0] else broadcast_to(x, (n, *x.shape))
-    ndim = 1 + max(i.ndim - of_lanes for i, of_lanes in zip(indices, mapped[1:], strict=True))
-    indices = [beside(i, ndim) if of_lanes else i for i, of_lanes in zip(indices, mapped[1:], strict=True)]
-    lane = reshape(arange(n), (n, *[1] * (ndim - 1)))
-    y = apply(op, x, lane, *indices, attributes=type(attributes)(*(fields | {"axis": 0, "count": count + 1}).values()))
+    indices, ndim = with_lane(indices, mapped[1:], n)
+    y = apply(op, x, *indices, attributes=type(attributes)(*(fields | {"axis": 0, "count": count + 1}).values()))
     return moveaxis(y, list(range(1, ndim)), list(range(1 + axis, ndim + axis))) if axis else y
+
+
+def with_lane(indices, mapped, n):
+    """Index arrays and, before them, one of the lane; and the dimensions that all of them have together."""
+    ndim = 1 + max(i.ndim - of_lanes for i, of_lanes in zip(indices, mapped, strict=True))
+    indices = [beside(i, ndim) if of_lanes else i for i, of_lanes in zip(indices, mapped, strict=True)]
+    return [reshape(arange(n), (n, *[1] * (ndim - 1))), *indices], ndim
+
+
+def adding_at(op, operands, mapped, attributes, n):
+    """x[..., i, j, ...] += v, as taking() reads it."""
+    (x, v), indices = expanded(operands[:2], mapped[:2], n), operands[2:]
+    if not any(mapped[2:]): return apply(op, x, v, *indices, attributes=shifted(attributes, n))
+    fields = attributes.fields()
+    axis, count = fields["axis"], fields["count"]
+    indices, ndim = with_lane(indices, mapped[2:], n)
+    there, back = [1 + axis + k for k in range(count)], [1 + k for k in range(count)]
+    v = moveaxis(v, list(range(1 + axis, ndim + axis)), list(range(1, ndim)))
+    y = apply(op, moveaxis(x, there, back), v, *indices,
+              attributes=type(attributes)(*(fields | {"axis": 0, "count": count + 1}).values()))
+    return moveaxis(y, back, there)
+
+
+def putting(op, operands, mapped, attributes, n):
+    """x[index] = v, with stacked index arrays: lanes of these are one more array, of an axis of x before theirs."""
+    x, v, indices = (*expanded(operands[:2], mapped[:2], n), operands[2])
+    fields = shifted(attributes, n).fields()
+    if not mapped[2]: return apply(op, x, v, indices, attributes=type(attributes)(*fields.values()))
+    axis, order = fields["axis"] - 1, fields["order"] or range(v.ndim + indices.shape[1] - indices.ndim + 2)
+    fields |= {"axis": axis, "order": (*[d for d in order if d][:axis], 0, *[d for d in order if d][axis:])}
+    lane = broadcast_to(reshape(arange(n), (1, n, *[1] * (indices.ndim - 2))), (1, n, *indices.shape[2:]))
+    return apply(op, x, moveaxis(v, 0, axis), concat([lane, moveaxis(indices, 0, 1)]),
+                 attributes=type(attributes)(*fields.values()))
+
+
+def contracting(op, operands, mapped, attributes, n):
+    """The contraction of two operands: the lane is one more label, of those that have lanes and of the result."""
+    fields = attributes.fields()
+    lane = next(a for a in map(chr, range(0x4e00, 0x9fff)) if a not in "".join(fields.values()))
+    x, y = (lane * of_lanes + labels for labels, of_lanes in zip((fields["x"], fields["y"]), mapped, strict=True))
+    return apply(op, *operands, attributes=type(attributes)(x, y, lane + fields["z"]))
 
 
 def looking_up(op, operands, mapped, attributes, n):
@@ -256,9 +296,21 @@ def looking_up(op, operands, mapped, attributes, n):
 def reducing_elements(op, operands, mapped, attributes, n):
     """Losses of elements: the loss of each, then their sum or mean in each lane."""
     fields = attributes.fields()
-    how = fields["reduction"]
     none = type(attributes)(*(fields | {"reduction": "none"}).values())
-    y = apply(op, *expanded(operands, mapped, n), attributes=none)
+    return reduced(apply(op, *expanded(operands, mapped, n), attributes=none), fields["reduction"])
+
+
+def reducing_probabilities(op, operands, mapped, attributes, n):
+    """A loss over classes whose targets are probabilities."""
+    if any(mapped[2:]): return NotImplemented
+    fields = shifted(attributes, n).fields()
+    none = type(attributes)(*(fields | {"reduction": "none"}).values())
+    x, targets = map(dense, expanded(operands[:2], mapped[:2], n))
+    return reduced(apply(op, x, targets, *operands[2:], attributes=none), fields["reduction"])
+
+
+def reduced(y, how):
+    """The losses `y` of elements, with lanes first, as `how` says: "none", "mean", "sum" or "batchmean"."""
     if how == "none": return y
     axes, samples = tuple(range(1, y.ndim)), y.shape[1] if y.ndim > 1 else 1
     if how == "mean": return y.mean(axis=axes) if axes else y
@@ -287,11 +339,9 @@ def reducing_classes(op, operands, mapped, attributes, n):
     return total / (counts.sum(axis=axes) if axes else counts)
 
 
-RULES = {
-    "broadcasting": broadcasting, "stretching": stretching, "shifting": shifting, "places": places, "leading": leading,
-    "aligning": aligning, "samples": samples, "pairs_of_samples": pairs_of_samples, "convolving": convolving,
-    "gradients_of_weights": gradients_of_weights, "linear": linear, "normalizing_rows": normalizing_rows,
-    "normalizing_samples": normalizing_samples, "normalizing_channels": normalizing_channels, "taking": taking,
-    "looking_up": looking_up, "reducing_elements": reducing_elements, "reducing_classes": reducing_classes,
-}
+RULES = {rule.__name__: rule for rule in (
+    broadcasting, stretching, shifting, places, leading, aligning, samples, pairs_of_samples, convolving,
+    gradients_of_weights, linear, normalizing_rows, normalizing_samples, normalizing_channels, taking, adding_at,
+    putting, contracting, reducing_probabilities, looking_up, reducing_elements, reducing_classes,
+)}
 bind(map_lanes=map_lanes)

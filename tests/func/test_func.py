@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.func import grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp, vmap
+from cygrad.func import grad, hessian, hvp, jacobian, jvp, lanes, linearize, value_and_grad, vjp, vmap
 
 
 def near(x, y, tol=1e-9):
@@ -138,3 +138,46 @@ def test_state_and_gradients_are_left_alone():
         y = grad(cubes)(x).sum()
     y.backward()
     near(x.grad, 6 * np.asarray(x.detach()))
+
+
+# ---- indices that have lanes -----------------------------------------------------------------------------------------
+
+ROWS_ = np.random.default_rng(0).normal(size=(3, 4, 5))
+PICKED = np.array([2, 0, 3])
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, i: x[i], lambda x, i: x[i, 1:], lambda x, i: x[:, i], lambda x, i: x[i, ..., i - 1],
+    lambda x, i: x[None, i],
+    lambda x, i: x[cg.stack([i, i - 1])], lambda x, i: x[i, cg.stack([i, 0 * i])], lambda x, i: cg.take(x, i, axis=1),
+    lambda x, i: written(x, i, (i, slice(1, 3)), 7.0), lambda x, i: written(x, i, i, x[0] * 2),
+    lambda x, i: written(x, i, (slice(None), i), x[:, 0]),
+    lambda x, i: written(x, i, (i, slice(None), None), x[1][:, None]),
+    lambda x, i: written(x, i, (cg.stack([i, i - 1]), slice(None), ), x[:2] + 1),
+    lambda x, i: written(x, i, (i, slice(0, 4), cg.stack([i, 0 * i])), 2.0) if x.ndim == 3 else x,
+    lambda x, i: cg.index_add(x, 1, cg.stack([i, 0 * i]), x[:, :2] * 3), lambda x, i: cg.one_hot(i, 5) * x[0],
+], ids=range(16))
+@pytest.mark.parametrize("mapped", [(0, 0), (None, 0), (0, None)])
+def test_indices_with_lanes(f, mapped):
+    """x[i] and x[i] = v, where i is a number or an array of which each lane has its own."""
+    x, i = ROWS_ if mapped[0] == 0 else ROWS_[0], PICKED if mapped[1] == 0 else PICKED[1]
+    lanes.warned.clear()
+    got = vmap(f, mapped)(cg.tensor(x), cg.tensor(i))
+    for k in range(3):
+        one = f(cg.tensor(x[k] if mapped[0] == 0 else x), cg.tensor(i[k] if mapped[1] == 0 else i))
+        np.testing.assert_array_equal(got[k].numpy(), one.numpy())
+    assert not lanes.warned
+    if mapped[0] == 0:
+        pull = vmap(lambda x, i: grad(lambda x: (f(x, i) ** 2).sum())(x), mapped)
+        for k in range(3):
+            with cg.record():
+                one = cg.tensor(x[k]).attach_grad()
+                (f(one, cg.tensor(i[k] if mapped[1] == 0 else i)) ** 2).sum().backward()
+            np.testing.assert_allclose(pull(cg.tensor(x), cg.tensor(i))[k].numpy(), one.grad.numpy(), 1e-12)
+
+
+def written(x, i, index, v):
+    """A copy of x, of which each lane has its own, with v at an index."""
+    y = x * (0 * i.astype("float64") + 1)
+    y[index] = v
+    return y

@@ -38,6 +38,20 @@ def test_the_inputs_have_the_names_of_the_parameters_of_the_function():
     assert net.inputs == ("image", "label") and net.outputs == ("mul",) and not net.bindings
 
 
+def test_an_input_can_be_an_index():
+    def f(x, i):
+        y = x * 2
+        y[i] = 0
+        return x[i] + y.sum(0)
+
+    x = rng.normal(size=(3, 5))
+    net = Net.capture(f, x, np.int64(0))
+    for i in range(-3, 3):
+        workspace = fed(net, x, np.int64(i))
+        workspace.run(net)
+        np.testing.assert_array_equal(workspace.fetch(net.outputs[0]).numpy(), f(cg.tensor(x), i).numpy())
+
+
 def test_capturing_changes_nothing():
     model, solver = mlp(), cg.optim.Adam(0.1)
     step = training_step(model, solver)

@@ -99,7 +99,7 @@ cdef class SoftCrossEntropy(ClassLoss):
 
     The sums are over the classes, y are the probabilities and w the weights. Backward keeps x, w, log sum e^(x - max)
     of each row (a hidden output), and for dx also y."""
-    traits = "promotes fused differentiable"
+    lanes, traits = "reducing_probabilities", "promotes fused differentiable"
     operands, no_gradient = "x probabilities weight?", "weight"
     functions = {"soft_cross_entropy_along": "x probabilities weight?"}
     hidden, reads = "logs", {"x": "x probabilities weight logs", "probabilities": "x weight logs"}

@@ -204,7 +204,7 @@ cdef class AddAt(Operator):
     """y = x, with y[.., i, ..] += v        dx = g        dv = g[.., i, ..]
 
     The inputs are x, v and the index arrays of take(); v has the shape that take() would give."""
-    traits = "differentiable"
+    lanes, tangent, traits = "adding_at", "linear", "differentiable"
     operands, no_gradient, reads = "x v *indices", "indices", {"v": "indices"}
 
     cdef int infer(self, Call* c) except -1 nogil:

@@ -13,13 +13,14 @@ from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from libc.string cimport memset
 
 from cygrad.core.store cimport layout as lay
+from cygrad.core.store.buffer cimport VIRTUAL
 from cygrad.core.store.layout cimport LocalLayout
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.operator cimport Call, Operator
-from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor, ready
+from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
 from cygrad.core.execute.inplace cimport apply_inplace, check_writable, run_into
 from cygrad.core.thread_state cimport flags
-from cygrad.core.execute.operands cimport Operand, read_tensor
+from cygrad.core.execute.operands cimport Operand, read_tensor, usable
 from cygrad.core.execute.run cimport apply1, apply2, apply_list
 from cygrad.core.graph.views cimport is_place
 from cygrad.kernels cimport driver
@@ -160,7 +161,7 @@ cdef class PutSlice(Operator):
 
 cdef class Assign(Operator):
     """y = x, with y[index] = v (in place)        dx = g, with dx[index] = 0        dv = g[index]"""
-    traits = "differentiable"
+    lanes, tangent, traits = "shifting", "linear", "differentiable"
     operands = "x v"
 
     cdef int forward(self, Call* c) except -1 nogil:
@@ -212,7 +213,7 @@ cdef class Put(Operator):
 
     The inputs are x, v and the index arrays, stacked along a first dimension. If an index is repeated, the last value
     is written, and only it receives a gradient. Saves the indices."""
-    traits = "differentiable"
+    lanes, tangent, traits = "putting", "linear", "differentiable"
     operands, no_gradient, reads = "x v indices", "indices", "indices"
 
     cdef int forward(self, Call* c) except -1 nogil:
@@ -267,9 +268,13 @@ cdef object last_of(Tensor g, tuple shape, Tensor index, int axis):
 # ---- parsing an index ------------------------------------------------------------------------------------------------
 
 cdef bint is_array(entry):
-    """Whether an entry of an index is an array. True and False are, as masks of no dimensions."""
+    """Whether an entry of an index is an array. True and False are, as masks of no dimensions, and so is a number that
+    has no value yet, because it stands for lanes or is traced."""
+    cdef Tensor t
     if type(entry) is int or type(entry) is slice or entry is None or entry is Ellipsis: return False
-    if isinstance(entry, Tensor): return (<Tensor>entry).layout.ndim > 0 or (<Tensor>entry).dtype == BOOL
+    if isinstance(entry, Tensor):
+        t = entry
+        return t.layout.ndim > 0 or t.dtype == BOOL or t.buffer.flags & VIRTUAL and not is_floating(t.dtype)
     if isinstance(entry, np.ndarray): return entry.ndim > 0 or entry.dtype == np.bool_
     return isinstance(entry, (list, tuple, bool, np.bool_))
 
@@ -475,9 +480,9 @@ def put(x: Data, v: Data, indices: Data, attributes: Any) -> Tensor:
 cdef int write(Operator op, Tensor x, Tensor v, Tensor index, attributes) except -1:
     """x = op(x, v, index), in place."""
     cdef Operand o[3]
-    ready(x)
-    ready(v)
-    ready(index)
+    usable(x)
+    usable(v)
+    usable(index)
     read_tensor(&o[0], x)
     read_tensor(&o[1], v)
     read_tensor(&o[2], index)
