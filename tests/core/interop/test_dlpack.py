@@ -418,3 +418,11 @@ def test_what_repeats_its_elements_is_lent_for_reading_only():
     x = cg.broadcast_to(cg.ones(3), (2, 3))
     assert not x.numpy().flags.writeable and memoryview(x).readonly
     assert x[0].numpy().flags.writeable             # a row of it repeats no elements
+
+
+def test_pytorchs_loader_stacks_tensors_of_cygrad(torch):
+    x = np.arange(40, dtype="f4").reshape(20, 2)
+    for workers in (0, 2):
+        batches = list(torch.utils.data.DataLoader(cg.tensor(x), 8, collate_fn=cg.stack, num_workers=workers))
+        assert [type(b) for b in batches] == [cg.Tensor] * 3
+        np.testing.assert_array_equal(cg.concat(batches).numpy(), x)
