@@ -11,6 +11,7 @@ A function that writes to an array (np.add(x, y, out=array)) is computed by NumP
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 import sys
 from functools import cache
@@ -37,11 +38,13 @@ UFUNCS = {f: name for name in reversed(NAMES) if isinstance(f := getattr(np, nam
 UFUNCS |= {np.rint: "round", np.fabs: "abs"}
 SCIPY = {name: name for name in ("cbrt", "erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "round", "xlogy")} | {
     "expit": "sigmoid", "gammaln": "lgamma", "log_expit": "logsigmoid", "psi": "digamma"}
+LN_2 = math.log(2)
 COMPARISONS = {np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.greater_equal}
 # The ufuncs without a function of that name, and what they do.
 OTHERS = {
     np.positive: operator.pos, np.conjugate: operator.pos, np.divmod: divmod,
     np.matvec: lambda x, v: (x @ asarray(v)[..., None])[..., 0],
+    np.logaddexp2: lambda x, y: namespace().logaddexp(x * LN_2, y * LN_2) / LN_2,
     np.vecmat: lambda v, x: (asarray(v)[..., None, :] @ x)[..., 0, :],
 }
 REDUCES = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
@@ -275,10 +278,43 @@ def pinv(a, rcond=None, rtol=None):
     return namespace().linalg.pinv(a, rtol=rcond if rtol in MISSING else rtol)
 
 
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    if axis is not None: axisa = axisb = axisc = axis
+    moveaxis = namespace().moveaxis
+    return moveaxis(namespace().cross(moveaxis(asarray(a), axisa, -1), moveaxis(asarray(b), axisb, -1)), -1, axisc)
+
+
+def rollaxis(a, axis, start=0):
+    a = asarray(a)
+    axis, start = axis % a.ndim, start + a.ndim * (start < 0)
+    return namespace().moveaxis(a, axis, start - (axis < start))
+
+
+def partition(a, kth, axis=-1):
+    """A sorted array is partitioned at every place."""
+    return namespace().sort(asarray(a), axis)
+
+
+def select(condlist, choicelist, default=0):
+    y = default
+    for condition, choice in reversed([*zip(condlist, choicelist, strict=True)]):
+        y = namespace().where(condition, choice, y)
+    return y
+
+
+def linspace(start, stop, num=50, endpoint=True, axis=0):
+    start, stop = asarray(start), asarray(stop)
+    step = (stop - start) / max(num - bool(endpoint), 1)
+    k = namespace().arange(num, dtype=step.dtype).reshape((num,) + (1,) * step.ndim)
+    return namespace().moveaxis(start + k * step, 0, axis)
+
+
 # Functions whose parameters differ in more than their names.
 ADAPTED = {"dot": dot, "vdot": vdot, "where": where, "round": round, "around": round, "reshape": reshape,
            "copyto": copyto, "pad": pad, "linalg.svd": svd, "linalg.pinv": pinv, "broadcast_arrays": broadcast_arrays,
-           "real": lambda val: +asarray(val)}
+           "cross": cross, "rollaxis": rollaxis, "partition": partition, "select": select, "linspace": linspace,
+           "real": lambda val: +asarray(val), "real_if_close": lambda a: +asarray(a),
+           "imag": lambda val: namespace().zeros_like(val)}
 REDUCTIONS = {"sum", "mean", "prod", "any", "all", "max", "min", "amax", "amin", "var", "std", "nansum", "nanmean",
               "ptp", "count_nonzero"}
 

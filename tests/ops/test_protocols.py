@@ -62,6 +62,14 @@ CALLS = {
     "array with tensor": lambda x: np.add(A, x), "divmod": lambda x: np.divmod(x, 0.4)[1],
     "matvec": lambda x: np.matvec(x, x[0]), "vecmat": lambda x: np.vecmat(x[0], x), "vecdot": lambda x: np.vecdot(x, x),
     "vecdot, axis": lambda x: np.vecdot(x, x, axis=0), "ones_like": lambda x: np.ones_like(x) * x,
+    "linspace": lambda x: np.linspace(x, 2 * x[0], 3), "linspace, axis": lambda x: np.linspace(0, x, 4, False, axis=1),
+    "select": lambda x: np.select([MASK, np.asarray(A) > 0.6], [x * 2, -x], 7.0), "gradient": lambda x: np.gradient(x)[1],
+    "gradient, spacing": lambda x: np.gradient(x, 0.5, axis=0), "partition": lambda x: np.partition(x, 0),
+    "rollaxis": lambda x: np.rollaxis(x, 1), "rollaxis, start": lambda x: np.rollaxis(x[None], -1, 1),
+    "cross": lambda x: np.cross(np.pad(x, 1)[:3], np.pad(x * x, 1)[:, :3], axisa=0, axisb=1, axisc=0),
+    "cross, axis": lambda x: np.cross(np.pad(x, 1)[:3], np.arange(12.0).reshape(3, 4), axis=0),
+    "logaddexp2": lambda x: np.logaddexp2(x, x[0]), "real_if_close": np.real_if_close,
+    "einsum with lists": lambda x: np.einsum(x, [0, 1], x, [1, 2], [2, 0]),
     "full_like": lambda x: np.full_like(x, 2.5, dtype="float32") * x, "gradients through operators":
     lambda x: np.multiply(np.exp(x), np.sin(x) @ np.log(x)),
 }
@@ -73,12 +81,12 @@ UNRECORDED = {
     "count_nonzero": np.count_nonzero, "allclose": lambda x: np.allclose(x, x), "signs": np.sign, "shape": np.shape,
     "array_equal": lambda x: np.array_equal(x, x), "array_equiv": lambda x: np.array_equiv(x, x), "ndim": np.ndim,
     "searchsorted": lambda x: np.searchsorted([0.3, 0.6], x), "size": np.size, "result_type": np.result_type,
-    "array2string": np.array2string, "less": lambda x: np.less(np.float64(0.5), x), "zeros_like": np.zeros_like,
+    "array2string": np.array2string, "less": lambda x: np.less(np.float64(0.5), x), "zeros_like": np.zeros_like, "imag": np.imag,
     "shares": lambda x: np.may_share_memory(x, x), "reduce of logical_or": lambda x: np.logical_or.reduce(x > 1),
 }
 REFUSED = [
     np.histogram, np.cov, np.fft.fft, np.flatnonzero, lambda x: np.interp(x, [0, 9], [0, 1]),
-    lambda x: np.polyfit(x[0], x[1], 1), lambda x: np.linspace(x, x, 3), lambda x: np.convolve(x[0], x[1]),
+    lambda x: np.polyfit(x[0], x[1], 1), lambda x: np.linspace(x, x, 3, retstep=True), lambda x: np.convolve(x[0], x[1]),
     np.linalg.cond, lambda x: np.heaviside(x, 1), np.frexp, np.modf,
     lambda x: np.add.reduceat(x, [0, 1]), lambda x: np.subtract.reduce(x), lambda x: np.add.at(x, 0, 1),
     lambda x: np.matmul(x, x, axes=[(0, 1), (0, 1), (0, 1)]), lambda x: np.unique(x, axis=0),

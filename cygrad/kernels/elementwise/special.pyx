@@ -195,7 +195,7 @@ cdef void erfinv_(real[::1] x, real[::1] y) noexcept nogil:
     for i in range(y.shape[0]):
         v = erfinv_near(x[i])
         if real is double: v = closer(x[i], closer(x[i], v))
-        y[i] = x[i] * <real>INFINITY if fabs(x[i]) == 1 else v
+        y[i] = v if fabs(x[i]) < 1 else x[i] * <real>INFINITY if fabs(x[i]) == 1 else <real>NAN
 
 cdef void erfinv_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
