@@ -132,6 +132,7 @@ def elementwise(name, f, ufunc, inputs, out, where=True, dtype=None, casting="sa
         raise TypeError(f"{name} of a tensor takes where only with out, because the other elements have no value: "
                         f"pass out, or call cygrad.where(mask, {ufunc.__name__}(...), other)")
     if dtype is not None: inputs = [as_dtype(name, x, dtype, casting) for x in inputs]
+    if masked: inputs = [away(x, where, ufunc) for x in inputs]
     y = f(*inputs)
     if casting != "same_kind" and y.dtype != "bool":
         for x in inputs: check_cast(name, x, y.dtype, casting)
@@ -144,6 +145,13 @@ def elementwise(name, f, ufunc, inputs, out, where=True, dtype=None, casting="sa
         write(name, t, y, casting)
         results = *results[:i], t, *results[i + 1:]
     return results[0] if len(results) == 1 else results
+
+
+def away(x, mask, ufunc):
+    """`x` with another number where the mask is false, at which derivatives are finite: the gradient of what is not
+    taken is 0 times a derivative, which would be NaN at infinity."""
+    if not isinstance(x, (Tensor, np.ndarray)) or x.dtype.kind != "f": return x
+    return namespace().where(mask, x, 2.0 if ufunc is np.arccosh else 0.5)
 
 
 def along_axis(name, ours, ufunc, method, inputs, out, options):

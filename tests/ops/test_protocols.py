@@ -233,3 +233,29 @@ def test_a_program_of_numpy_is_captured():
     assert [op.type for op in net.operators if op.type in ("exp", "where", "sum")] == ["exp", "where", "sum"]
     kinds = [op.type for op in net.operators]
     assert all(a != b for a, b in pairwise(kinds))
+
+
+# Functions whose derivative is infinite or undefined at the number: (function, place, gradient where it is computed).
+POLES = [(np.log, 0.0, 2.0), (np.sqrt, 0.0, 0.5 ** 0.5), (np.reciprocal, 0.0, -4.0), (np.arcsin, 1.0, 0.75 ** -0.5),
+         (np.arctanh, 1.0, 4 / 3), (np.log, -1.0, 2.0)]
+
+
+@pytest.mark.parametrize("f, pole, gradient", POLES)
+def test_what_a_mask_leaves_out_has_a_gradient_of_zero(f, pole, gradient):
+    x, out = cg.tensor([pole, 0.5]).attach_grad(), cg.zeros(2)
+    with cg.record(): y = f(x, where=np.array([False, True]), out=out).sum()
+    y.backward()
+    np.testing.assert_allclose(x.grad, [0, gradient], 1e-6)
+    np.testing.assert_allclose(out.detach(), [0, f(np.float32(0.5))], 1e-6)
+
+
+def test_a_mask_at_the_places_of_zeros():
+    """x / y and arccosh x where they are defined."""
+    x, y, out = cg.tensor([3.0, 4.0]).attach_grad(), cg.tensor([0.0, 2.0]).attach_grad(), cg.zeros(2)
+    with cg.record(): z = np.divide(x, y, where=np.asarray(y.detach()) != 0, out=out).sum()
+    z.backward()
+    assert (out.tolist(), x.grad.tolist(), y.grad.tolist()) == ([0, 2], [0, 0.5], [0, -1])
+    x, out = cg.tensor([1.0, 2.0]).attach_grad(), cg.zeros(2)
+    with cg.record(): z = np.arccosh(x, where=np.array([False, True]), out=out).sum()
+    z.backward()
+    np.testing.assert_allclose(x.grad, [0, 3 ** -0.5], 1e-6)
