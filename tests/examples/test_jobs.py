@@ -12,6 +12,8 @@ FILES = {"picture.png", "memory.txt", "memory.html"}
 JOBS = {"digits_cnn": ("--epochs", "test digits are wrong; it should be at most 4%"),
         "physics_informed": ("--steps", "c is 0.000; it should be within 0.06 of 0.6"),
         "gaussian_process": ("--steps", "it should be within 30 % of 0.15"),
+        "fixed_point": ("--epochs", "of the test digits are wrong; it should be at most 5 %"),
+        "pendulum": ("--steps", "k is 3.000; it should be within 5 % of 4.0"),
         "vae": ("--epochs", "3 more than the mean image has")}
 each_job = pytest.mark.parametrize("name", JOBS)
 
