@@ -10,6 +10,7 @@ from cygrad.autograd.recomputation import checkpoint
 from cygrad.autograd.scopes import GradientCollector, detect_anomaly, saved_tensors_hooks
 from cygrad.autograd.modes import enable_grad, no_grad, pause, predict_mode, record, train_mode
 from cygrad.autograd.variables import mark_variables, stop_gradient
+from cygrad.core.answers import of_module
 from cygrad.core.thread_state import is_recording, is_training, set_recording, set_training
 
 __all__ = [
@@ -22,5 +23,5 @@ __all__ = [
 
 def __getattr__(name):              # functions of cygrad.func, which is loaded at their first use
     if name not in ("hessian", "jacobian", "jvp", "vjp"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(of_module(name, __name__))
     return getattr(import_module("cygrad.func"), name)

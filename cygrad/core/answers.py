@@ -90,7 +90,10 @@ MODULE = {
         "grad", "value_and_grad", "vjp", "jvp", "linearize", "jacobian", "hessian", "vmap", "functional_call")},
     "jacfwd": "use func.jacobian(f, mode=\"forward\")", "jacrev": "use func.jacobian(f, mode=\"reverse\")",
     "elementwise_grad": "use func.jvp, or func.vmap(func.grad(f))",
-    "hessian_vector_product": "use func.hvp", "make_jvp": "use func.jvp", "make_vjp": "use func.vjp",
+    "hessian_vector_product": "use func.hvp", "make_hvp": "use func.hvp", "make_jvp": "use func.jvp",
+    "make_vjp": "use func.vjp", "custom_vjp": "use autograd.Function", "custom_jvp": "use autograd.Function",
+    "jit": "use graph.Net.capture to run a function as a program", "PRNGKey": "use random.Generator(seed)",
+    "numpy": "functions of NumPy are functions of cygrad, and NumPy's own take tensors",
 }
 
 
@@ -166,7 +169,7 @@ def of_keyword(function, keyword):
     return f"{function} takes no {keyword}; it takes {', '.join(names)}" if names else None
 
 
-def of_module(name):
-    """The message for an attribute that cygrad does not have."""
+def of_module(name, module="cygrad"):
+    """The message for an attribute that cygrad, or a module of it, does not have."""
     advice = f": {MODULE[name]}" if name in MODULE else ""
-    return f"module 'cygrad' has no attribute {described(name)}{advice}"
+    return f"module {module!r} has no attribute {described(name)}{advice}"

@@ -1,5 +1,6 @@
 """Derivatives as functions: transformations of functions of tensors. They nest to any order."""
 
+from cygrad.core.answers import of_module
 from cygrad.func.derivatives import grad, value_and_grad, vjp
 from cygrad.func.flat import scipy
 from cygrad.func.forward import jvp, linearize
@@ -11,3 +12,7 @@ __all__ = [
     "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "scipy", "value_and_grad", "vjp",
     "vmap",
 ]
+
+
+def __getattr__(name):
+    raise AttributeError(of_module(name, __name__))

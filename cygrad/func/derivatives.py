@@ -107,8 +107,11 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
     An argument may be a tensor, an array or a number, or a container of these: lists, tuples, dicts, dataclasses and
     Modules, nested. Its gradient is a container of the same form. The call needs no record(), and no .grad changes.
     """
-    name = "value_and_grad"
+    return differentiated("value_and_grad", fun, argnums, has_aux)
 
+
+def differentiated(name, fun, argnums, has_aux):
+    """value_and_grad(), as the function `name` of error messages."""
     @wraps(fun)
     def call(*args, **kwargs):
         p = Recorded(name, fun, args, kwargs, argnums, has_aux)
@@ -124,7 +127,12 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0,
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the gradients of `fun`; with has_aux, (gradients, auxiliary data). The arguments are
     those of value_and_grad()."""
-    both = value_and_grad(fun, argnums, has_aux)
+    return gradient("grad", fun, argnums, has_aux)
+
+
+def gradient(name, fun, argnums, has_aux):
+    """grad(), as the function `name` of error messages."""
+    both = differentiated(name, fun, argnums, has_aux)
 
     @wraps(fun)
     def call(*args, **kwargs):
@@ -141,24 +149,27 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     With has_aux, fun returns (results, auxiliary data), and vjp (results, pullback, auxiliary data).
     Results and primals may be containers, as for grad(); the cotangents are one of the form of the results."""
     p = Recorded("vjp", fun, primals, {}, tuple(range(len(primals))), has_aux)
-    outputs, build = floats("vjp", p.value, "the result")
+    outputs, places = floats("vjp", p.value, "the result")[0], paths(p.value)
 
     def pullback(cotangents):
-        heads, _ = flatten(cotangents)
-        check_like("vjp", heads, outputs, "cotangent", "result")
-        heads = [asarray(h) for h in heads]
+        heads = leaves_like("vjp", cotangents, outputs, places, "cotangent", "result")
         return tuple(p.pull(outputs, heads, retain=True))
 
     results = leaving(p.value)
     return (results, pullback, leaving(p.aux)) if has_aux else (results, pullback)
 
 
-def check_like(name, given, like, what, of):
-    """Raise an error unless there is a `what` of the shape and dtype of each `of`."""
+def leaves_like(name, tree, like, places, what, of):
+    """The tensors of a container of a `what` for each `of`, which are `like`, at the paths `places`. Raises ValueError
+    if the form, a shape or a dtype differs."""
+    given, found = [asarray(t) for t in flatten(tree)[0]], paths(tree)
     if len(given) != len(like):
         raise ValueError(f"{name}: got {len(given)} {what}s for {len(like)} {of}s; give one of the same form for each")
     for k, (t, x) in enumerate(zip(given, like, strict=True)):
-        t = asarray(t)
+        if found[k] != places[k]:
+            raise ValueError(f"{name}: {what} {k} is at {found[k] or 'no path'}, and its {of} at "
+                             f"{places[k] or 'no path'}; give a container of the same form")
         if t.shape != x.shape or t.dtype != x.dtype:
             raise ValueError(f"{name}: {what} {k} is {t.dtype} of shape {t.shape}, and its {of} {x.dtype} of shape "
                              f"{x.shape}; they must agree")
+    return given

@@ -56,7 +56,7 @@ class Flat:
     def jacobian(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """The Jacobian of value(), of shape (elements of the result, size): for the argument jac."""
         leaves = flatten(jacobian(self.fun)(self.unflatten(x)))[0]
-        parts = [np.asarray(j, "float64").reshape(-1, prod(shape))
+        parts = [np.asarray(j, "float64").reshape(prod(j.shape[:j.ndim - len(shape)]), prod(shape))
                  for j, (shape, _) in zip(leaves, self._like, strict=True)]
         return np.concatenate(parts, axis=1)
 

@@ -17,9 +17,9 @@ from cygrad.core.interop.creation import zeros, zeros_like
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.late_bound import bind
 from cygrad.core.thread_state import is_recording
-from cygrad.func.derivatives import Recorded, check_like, floats, leaving, results_of
+from cygrad.func.derivatives import Recorded, floats, leaves_like, leaving, results_of
 from cygrad.func.levels import entering, level, pull
-from cygrad.func.trees import flatten
+from cygrad.func.trees import flatten, paths
 from cygrad.ops.shapes.shape import broadcast_to
 
 
@@ -27,21 +27,26 @@ def tangents_of(op, operands, tangents, attributes, results):
     """The tangents of the results of an operation; None for one of zeros."""
     rule = RULES.get(op.tangent)                    # ("diagonal" is compiled: core/execute/lifting)
     found = NotImplemented if rule is None else rule(op, operands, tangents, attributes, results)
-    return by_double_reverse(op, operands, tangents, attributes, results) if found is NotImplemented else found
+    if found is not NotImplemented: return found
+    return by_double_reverse(lambda *xs: apply(op, *xs, attributes=attributes), operands, tangents, results)
 
 
-def by_double_reverse(op, operands, tangents, attributes, results):
+def by_double_reverse(f, operands, tangents, results):
+    """The tangents of `results`, which are f(*operands)."""
     graph, built = is_recording(), depth()
     with record(train_mode=None):
         given = [x if t is None else entering(x) for x, t in zip(operands, tangents, strict=True)]
-        y = apply(op, *given, attributes=attributes)
-        outputs = [z for z in (y if isinstance(y, tuple) else (y,)) if z.dtype.kind == "f"]
+        y = f(*given)
+        outputs = [z for z in (y if isinstance(y, tuple) else (y,)) if is_floating(z)]
         heads = [entering(zeros(z.shape, z.dtype)) for z in outputs]
         pairs = [(x, t) for x, t in zip(given, tangents, strict=True) if t is not None]
         gradients = pull(outputs, heads, [x for x, _ in pairs], True, True, built)
         found = [(g, t) for g, (_, t) in zip(gradients, pairs, strict=True) if g is not None]
     out = iter(pull(*zip(*found, strict=True), heads, graph, False, built) if found else [None] * len(outputs))
-    return [next(out) if z.dtype.kind == "f" else None for z in results]
+    return [next(out) if is_floating(z) else None for z in results]
+
+
+def is_floating(z): return isinstance(z, Tensor) and z.dtype.kind == "f"
 
 
 def linear(op, operands, tangents, attributes, results):
@@ -89,13 +94,12 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
         raise TypeError("jvp: primals and tangents must be tuples, one entry for each argument of the function; for "
                         "one argument write (x,)")
     xs, build = floats("jvp", tuple(primals), "the primal ")
-    ts, _ = flatten(tuple(tangents))
-    check_like("jvp", ts, xs, "tangent", "primal")
+    ts = leaves_like("jvp", tuple(tangents), xs, paths(tuple(primals)), "tangent", "primal")
     with level() as of:
         given = []
         for x, t in zip(xs, ts, strict=True):
             given.append(broadcast_to(x, x.shape))
-            of.give(given[-1], asarray(t))
+            of.give(given[-1], t)
         y, aux = results_of("jvp", fun(*build(given)), has_aux)
         leaves, build_y = flatten(y)
         values = [asarray(z) for z in leaves]
@@ -111,14 +115,13 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[...
     with record(train_mode=None):
         p = Recorded("linearize", fun, primals, {}, tuple(range(len(primals))), False)
         outputs, build = floats("linearize", p.value, "the result")
-        flat = [x for xs in p.inputs for x in xs]
+        flat, places = [x for xs in p.inputs for x in xs], paths(primals)
         heads = [entering(zeros(y.shape, y.dtype)) for y in outputs]
         gradients = pull(outputs, heads, flat, True, True, built)
 
     def tangent_map(*tangents):
-        ts = flatten(tangents)[0]
-        check_like("linearize", ts, flat, "tangent", "primal")
-        found = [(g, asarray(t)) for g, t in zip(gradients, ts, strict=True) if g is not None]
+        ts = leaves_like("linearize", tangents, flat, places, "tangent", "primal")
+        found = [(g, t) for g, t in zip(gradients, ts, strict=True) if g is not None]
         out = pull(*zip(*found, strict=True), heads, graph, True, built) if found else [None] * len(outputs)
         return build([zeros_like(y) if t is None else t for y, t in zip(outputs, out, strict=True)])
 

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from cygrad.core.errors import described
 from cygrad.core.graph.lifts import depth
-from cygrad.core.interop.creation import eye
-from cygrad.func.derivatives import Recorded, floats, grad, leaving, numbered, results_of
+from cygrad.core.interop.creation import eye, zeros
+from cygrad.core.interop.numpy import asarray
+from cygrad.func.derivatives import Recorded, floats, gradient, leaving, numbered, results_of
 from cygrad.func.forward import jvp
 from cygrad.func.mapping import vmap
 from cygrad.func.trees import flatten
@@ -30,6 +31,11 @@ def units(like):
     return out
 
 
+def none_of(x):
+    """No tensors like `x`, along a new first axis."""
+    return zeros((0, *x.shape), dtype=x.dtype)
+
+
 def split(x, like):
     """The parts of `x` along its first axis that belong to each of `like`, in their shapes."""
     out, at = [], 0
@@ -47,7 +53,8 @@ def jacobian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux:
     with one of the form of the argument in place of each. argnums and has_aux are those of grad().
 
     mode: "reverse", which costs a gradient for each element of the results; "forward", which costs a tangent for each
-    element of the arguments; None: the one with fewer. Both compute all of them at once."""
+    element of the arguments; None: the one with fewer. Both compute all of them at once. The Jacobian of a result or by
+    an argument without elements has none either."""
     if mode not in MODES:
         raise ValueError(f"jacobian: mode must be \"forward\", \"reverse\" or None, got {described(mode)}")
 
@@ -60,7 +67,9 @@ def jacobian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux:
         if mode is None and sum(x.size for x in inputs) < sum(y.size for y in outputs):
             del p
             return forward(fun, args, kwargs, argnums, has_aux)
-        rows = vmap(lambda heads: p.pull(outputs, heads, retain=True))(units(outputs))
+        if any(y.size for y in outputs):
+            rows = vmap(lambda heads: p.pull(outputs, heads, retain=True))(units(outputs))
+        else: rows = [build([none_of(x) for x in xs]) for xs, build in zip(p.inputs, p.builds, strict=True)]
         one = not isinstance(argnums, (tuple, list))
         leaves, build_rows = flatten(rows[0] if one else tuple(rows))
         parts = zip(*[split(x, outputs) for x in leaves], strict=True)
@@ -81,6 +90,7 @@ def forward(fun, args, kwargs, argnums, has_aux):
         given, rest = list(args), iter(xs)
         for k, (own, build) in zip(places, found, strict=True): given[k] = build([next(rest) for _ in own])
         y, aux = results_of("jacobian", fun(*given, **kwargs), has_aux)
+        floats("jacobian", y, "the result")
         return y, aux
 
     def columns(*tangents):
@@ -88,9 +98,13 @@ def forward(fun, args, kwargs, argnums, has_aux):
         kept.append((y, aux))
         return t
 
-    columns_of = vmap(columns)(*units(inputs))
-    y, aux = kept[0]
-    leaves, build_y = flatten(columns_of)
+    if any(x.size for x in inputs):
+        leaves, build_y = flatten(vmap(columns)(*units(inputs)))
+        y, aux = kept[0]
+    else:
+        y, aux = of_inputs(*inputs)
+        leaves, build_y = flatten(y)
+        leaves = [none_of(asarray(x)) for x in leaves]
     one = not isinstance(argnums, (tuple, list))
     out = []
     for x in leaves:                                # (all inputs, *the shape of the result)
@@ -109,7 +123,7 @@ def split_last(x, like):
 def hessian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the Hessian of `fun`, which returns a tensor of shape (): the Jacobian of its gradient,
     in its form. argnums and has_aux are those of grad()."""
-    of = grad(fun, argnums, has_aux)
+    of = gradient("hessian", fun, argnums, has_aux)
 
     @wraps(fun)
     def call(*args, **kwargs):
@@ -123,4 +137,4 @@ def hvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     """The product of the Hessian of `fun` at `primals`, a tuple of arguments, and `tangents`, which have their form,
     without the Hessian: a tuple with a product for each argument. It costs about two gradients."""
     everything = tuple(range(len(primals)))
-    return jvp(grad(fun, everything), primals, tangents)[1]
+    return jvp(gradient("hvp", fun, everything, False), primals, tangents)[1]

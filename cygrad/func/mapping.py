@@ -78,7 +78,11 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
                             raise ValueError("vmap: out_axes has None for a result that differs from slice to slice; "
                                              "give the place of the new axis")
                         stacked.append(z)
-                    else: stacked.append(moveaxis(all_lanes(z, of), 0, a) if a else all_lanes(z, of))
+                        continue
+                    if not -z.ndim - 1 <= a <= z.ndim:
+                        raise ValueError(f"vmap: out_axes has {a} for a result of shape {z.shape}; the new axis can be "
+                                         f"at -{z.ndim + 1} to {z.ndim}")
+                    stacked.append(moveaxis(all_lanes(z, of), 0, a) if a else all_lanes(z, of))
         return build_y(stacked)
 
     return call

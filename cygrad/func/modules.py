@@ -13,10 +13,10 @@ def functional_call(module: Any, parameters: Mapping[str, Tensor], *args: Any, *
     """module(*args, **kwargs) with other tensors in place of parameters and buffers.
 
     parameters: a dict from names as in `named_parameters` and `named_buffers` to tensors; what it does not name stays.
-    A tied parameter has one name and is replaced everywhere. The module is as before when the call returns.
+    A tied parameter is replaced everywhere, by any of its names. The module is as before when the call returns.
 
-    Raises ValueError for a name that the module does not have, or a shape that differs, and TypeError for what is not a
-    tensor."""
+    Raises ValueError for a name that the module does not have, a shape that differs, or two tensors for one tied
+    parameter, and TypeError for what is not a tensor."""
     if not isinstance(parameters, dict):
         raise TypeError(f"functional_call: parameters must be a dict from names to tensors, got "
                         f"{described(parameters)}")
@@ -30,7 +30,9 @@ def functional_call(module: Any, parameters: Mapping[str, Tensor], *args: Any, *
             raise TypeError(f"functional_call: {name} must be a tensor, got {described(value)}")
         if value.shape != own[name].shape:
             raise ValueError(f"functional_call: {name} has shape {own[name].shape}, got {value.shape}")
-        new[id(own[name])] = value
+        if new.setdefault(id(own[name]), value) is not value:
+            raise ValueError(f"functional_call: {name} is tied to another name in parameters, whose tensor is not the "
+                             f"same; give one of them, or the same tensor for both")
     replaced = []
     try:
         for part in module.modules():

@@ -1,5 +1,6 @@
 """Containers of tensors: lists, tuples, dicts, dataclasses and Modules, taken apart and put together again."""
 
+from copy import copy
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ def parts(tree):
     if isinstance(tree, (Tensor, *NUMBERS)): return None
     if isinstance(tree, dict):
         keys = list(tree)
-        return keys, list(tree.values()), lambda new: type(tree)(zip(keys, new, strict=True))
+        return keys, list(tree.values()), lambda new: like(tree, zip(keys, new, strict=True))
     if isinstance(tree, (list, tuple)):
         of = type(tree)
         return list(range(len(tree))), list(tree), (lambda new: of(*new)) if hasattr(of, "_fields") else of
@@ -22,6 +23,15 @@ def parts(tree):
         names = [f.name for f in fields(tree) if f.init]
         return names, [getattr(tree, n) for n in names], lambda new: replace(tree, **dict(zip(names, new, strict=True)))
     return tree._parts() if hasattr(type(tree), "_parts") else None         # (a Module)
+
+
+def like(tree, items):
+    """A dict of the class of `tree` with other values."""
+    new = dict(items)
+    if type(tree) is dict: return new
+    other = copy(tree)                              # (a defaultdict keeps its factory)
+    other.update(new)
+    return other
 
 
 def flatten(tree):

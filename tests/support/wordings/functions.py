@@ -9,6 +9,12 @@ def linear():
     return cg.nn.Linear(2, 3)
 
 
+def tied():
+    net = cg.nn.Sequential(cg.nn.Linear(2, 2), cg.nn.Linear(2, 2))
+    net[1].bias = net[0].bias
+    return net
+
+
 def shared_write(x):
     y = cg.zeros(2)
     return vmap(lambda x: y.copy_(x))(x)
@@ -40,6 +46,10 @@ CASES = [
      "backward: inside of func.jvp or func.vmap the gradients would ignore tangents and slices; use func.grad or "
      "func.vjp there"),
     (lambda: cg.autograd.spam, AttributeError, "module 'cygrad.autograd' has no attribute 'spam'"),
+    (lambda: cg.autograd.make_jvp, AttributeError,
+     "module 'cygrad.autograd' has no attribute 'make_jvp': use func.jvp"),
+    (lambda: cg.func.jacfwd, AttributeError,
+     "module 'cygrad.func' has no attribute 'jacfwd': use func.jacobian(f, mode=\"forward\")"),
     (lambda: vmap(lambda x: x.item())(cg.zeros(2)), RuntimeError,
      "this tensor has no values: it stands for each slice inside of vmap(), or it was made while a program was traced "
      "(by memory.plan, or to capture a net); use only operations there, and read results after it"),
@@ -50,24 +60,28 @@ CASES = [
      "jvp: assign in place would write to a tensor of shape (2,) that is a view, or has views, whose tangents would "
      "not follow; compute a new tensor instead"),
     (lambda: grad(cg.sum, "x")(cg.zeros(2)), TypeError,
-     "value_and_grad: argnums must be the position of an argument, or a tuple of some, got 'x'"),
+     "grad: argnums must be the position of an argument, or a tuple of some, got 'x'"),
     (lambda: grad(cg.sum, 1)(cg.zeros(2)), ValueError,
-     "value_and_grad: argnums has 1, but the function was called with 1 positional argument; they are numbered from 0"),
+     "grad: argnums has 1, but the function was called with 1 positional argument; they are numbered from 0"),
     (lambda: grad(cg.sum, (0, -1))(cg.zeros(2)), ValueError,
-     "value_and_grad: argnums (0, -1) names an argument twice"),
+     "grad: argnums (0, -1) names an argument twice"),
     (lambda: grad(lambda p: p["a"].sum())({"a": cg.arange(3)}), TypeError,
-     "value_and_grad: argument 0['a'] is int64, and only floats have derivatives; cast it with astype(\"float32\"), or "
+     "grad: argument 0['a'] is int64, and only floats have derivatives; cast it with astype(\"float32\"), or "
      "differentiate another argument"),
     (lambda: grad(cg.sum, has_aux=True)(cg.zeros(2)), TypeError,
-     "value_and_grad: with has_aux the function must return a pair (result, auxiliary data), got <*>"),
+     "grad: with has_aux the function must return a pair (result, auxiliary data), got <*>"),
     (lambda: value_and_grad(lambda x: (x, x))(cg.zeros(())), TypeError,
      "value_and_grad: the function must return a tensor of one number, got <*>; for a pair with auxiliary data pass "
      "has_aux=True"),
     (lambda: grad(lambda x: x)(cg.zeros(2)), ValueError,
-     "value_and_grad: the function must return a number (a tensor of floats of shape ()), got float32 of shape (2,); "
+     "grad: the function must return a number (a tensor of floats of shape ()), got float32 of shape (2,); "
      "sum it, or use jacobian() or vjp()"),
     (lambda: vjp(cg.exp, cg.zeros(2))[1]((cg.zeros(2), cg.zeros(2))), ValueError,
      "vjp: got 2 cotangents for 1 results; give one of the same form for each"),
+    (lambda: jvp(lambda p: p["a"], ({"a": cg.zeros(2)},), ({"b": cg.zeros(2)},)), ValueError,
+     "jvp: tangent 0 is at [0]['b'], and its primal at [0]['a']; give a container of the same form"),
+    (lambda: vjp(cg.exp, cg.zeros(2))[1]((cg.zeros(2),)), ValueError,
+     "vjp: cotangent 0 is at [0], and its result at no path; give a container of the same form"),
     (lambda: jvp(cg.exp, (cg.zeros(2),), (cg.zeros(3),)), ValueError,
      "jvp: tangent 0 is float32 of shape (3,), and its primal float32 of shape (2,); they must agree"),
     (lambda: scipy(cg.sum, cg.zeros((2, 3))).value([1.0]), ValueError,
@@ -93,12 +107,17 @@ CASES = [
      "vmap: input 0 has 2 slices along its axis, and input 1 has 3; they must agree"),
     (lambda: vmap(cg.exp)(cg.zeros((0, 2))), ValueError,
      "vmap: the mapped axis has size 0; the shapes of results need at least one slice"),
+    (lambda: vmap(cg.exp, 0, 2)(cg.zeros((3, 2))), ValueError,
+     "vmap: out_axes has 2 for a result of shape (2,); the new axis can be at -2 to 1"),
     (lambda: vmap(cg.exp, 0, None)(cg.zeros(2)), ValueError,
      "vmap: out_axes has None for a result that differs from slice to slice; give the place of the new axis"),
     (lambda: functional_call(linear(), [], cg.zeros(2)), TypeError,
      "functional_call: parameters must be a dict from names to tensors, got []"),
     (lambda: functional_call(linear(), {"w": cg.zeros(2)}, cg.zeros(2)), ValueError,
      "functional_call: Linear has no parameter or buffer 'w'; see named_parameters()"),
+    (lambda: functional_call(tied(), {"0.bias": cg.zeros(2), "1.bias": cg.ones(2)}, cg.zeros(2)), ValueError,
+     "functional_call: 1.bias is tied to another name in parameters, whose tensor is not the same; give one of them, "
+     "or the same tensor for both"),
     (lambda: functional_call(linear(), {"bias": 1}, cg.zeros(2)), TypeError,
      "functional_call: bias must be a tensor, got 1"),
     (lambda: functional_call(linear(), {"bias": cg.zeros(2)}, cg.zeros(2)), ValueError,
