@@ -14,6 +14,7 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.tensor cimport Tensor, array_of, data_of, is_result, is_tracked, is_variable
+from cygrad.core.graph.lifts cimport TANGENTS, Lift, lift_below
 from cygrad.core.store.buffer cimport EXTERNAL, OTHER, READONLY, Buffer, drop, hold, VIRTUAL
 from cygrad.core.store.external cimport adopt_array, ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
@@ -131,12 +132,19 @@ LOST = "the gradients would be lost silently"       # in the message of check_le
 
 
 cdef int check_lendable(Tensor t, str caller) except -1:
-    """Raise RuntimeError if gradients through `t` would be lost silently, because NumPy and other libraries do not
-    record. `caller` is for the error."""
+    """Raise RuntimeError if gradients through `t` or its tangent would be lost silently, because NumPy and other
+    libraries do not record. `caller` is for the error."""
+    cdef Flags* f = flags()
+    cdef Lift lift
     refuse_trace(caller)
-    if is_tracked(t) and flags().recording:
+    if is_tracked(t) and f.recording:
         raise RuntimeError(f"{caller} of a tensor of shape {t.shape} that gradients flow through, while recording: "
                            f"{LOST}; use detach() first, or pause() the recording")
+    if not f.lifting or not t.lifted: return 0
+    lift = lift_below(t, f.lifting)
+    if lift is not None and lift.level.kind == TANGENTS:
+        raise RuntimeError(f"{caller} of a tensor of shape {t.shape} that has a tangent, inside of func.jvp: the "
+                           f"tangent would be lost silently; use detach() first")
 
 
 cdef inline bint writable(Tensor t) except -1:

@@ -59,6 +59,9 @@ CASES = [
     (lambda: jvp(write_to_view, (cg.zeros((2, 2)),), (cg.zeros((2, 2)),)), RuntimeError,
      "jvp: assign in place would write to a tensor of shape (2,) that is a view, or has views, whose tangents would "
      "not follow; compute a new tensor instead"),
+    (lambda: jvp(lambda x: x * x.numpy(), (cg.zeros(2),), (cg.zeros(2),)), RuntimeError,
+     "numpy() of a tensor of shape (2,) that has a tangent, inside of func.jvp: the tangent would be lost silently; "
+     "use detach() first"),
     (lambda: grad(cg.sum, "x")(cg.zeros(2)), TypeError,
      "grad: argnums must be the position of an argument, or a tuple of some, got 'x'"),
     (lambda: grad(cg.sum, 1)(cg.zeros(2)), ValueError,
