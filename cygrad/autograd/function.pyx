@@ -7,11 +7,13 @@ from libc.stdint cimport uint8_t, uint32_t
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.formula cimport Context
 from cygrad.core.graph.calls cimport calls_of
+from cygrad.core.graph.lifts cimport is_lifted
 from cygrad.core.graph.trace cimport is_frozen, refuse_trace, writes_of
 from cygrad.core.graph.operator cimport Operator
 from cygrad.core.graph.tensor cimport Node, Tensor, attach, is_tracked, node_of, output_layout, ready, slots_of
 from cygrad.core.backward.hooks cimport call_watched
 from cygrad.core.execute.inplace cimport check_family, check_writable, follow
+from cygrad.core.late_bound cimport late_bound
 from cygrad.core.thread_state cimport RECIPES, Flags, flags
 from cygrad.core.graph.recording cimport append_to_tape, new_node, set_edge, take_edges, take_outputs, take_slots
 from cygrad.core.graph.packing cimport pack
@@ -207,7 +209,10 @@ class Function:
     and is called by `Cls.apply(*inputs)`. forward runs with recording off. ctx.save_for_backward saves tensors for
     backward, and ctx.needs_input_grad tells which inputs need a gradient. Alternatively, forward(*inputs) takes no ctx,
     and a third static method, setup_context(ctx, inputs, output), is called after it. With create_graph=True the
-    operations of backward are recorded, so a backward that uses operators is itself differentiable."""
+    operations of backward are recorded, so a backward that uses operators is itself differentiable.
+
+    cg.func.vmap calls forward for one slice after another. cg.func.jvp computes tangents by backward, which must use
+    operators for that."""
 
     def __init__(self, *_, **__):
         raise RuntimeError(f"{type(self).__name__} is not instantiated; call {type(self).__name__}.apply(...)")
@@ -264,6 +269,9 @@ cdef object run_function(cls, tuple inputs):
     if len(inputs) > MAX_TENSORS:
         raise ValueError(f"{cls.__name__}.apply: at most {MAX_TENSORS} inputs, got {len(inputs)}")
     check_stack()
+    if f.lifting:
+        for x in inputs:
+            if type(x) is Tensor and is_lifted(<Tensor>x, f.lifting): return late_bound.function_at_levels(cls, inputs)
     for x in inputs:
         if isinstance(x, Tensor): check_readable(<Tensor>x)
         needs.append(type(x) is Tensor and is_tracked(<Tensor>x) and not is_frozen(<Tensor>x))

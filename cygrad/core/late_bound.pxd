@@ -27,8 +27,9 @@ cdef class LateBound:
     cdef public object add, sub, mul, div, neg, abs, bitwise_and, bitwise_or, bitwise_xor, bitwise_not
     cdef public tuple comparisons       # in the order of Python's numbers for comparisons
     cdef public object matmul, pow, getitem, setitem, sum_to, locally_constant
-    cdef public object map_lanes        # ops/lanes: an operation on all lanes
-    cdef public object tangents_of      # ops/tangents: the tangents of the results of an operation
+    cdef public object map_lanes        # func/lanes: an operation on all lanes
+    cdef public object tangents_of      # func/forward: the tangents of the results of an operation
+    cdef public object function_at_levels   # func/functions: the call of an autograd.Function on tensors with lifts
     cdef public object zeros_like, broadcast_to
     cdef public object namespace        # cygrad itself: the public names, for messages
     cdef public object external_bytes   # core/store/external: the bytes of external memory that tensors share

@@ -4,6 +4,7 @@ from cygrad.core.answers import of_module
 from cygrad.func.derivatives import grad, value_and_grad, vjp
 from cygrad.func.flat import scipy
 from cygrad.func.forward import jvp, linearize
+from cygrad.func import functions  # noqa: F401 (it binds its rules)
 from cygrad.func.jacobians import hessian, hvp, jacobian
 from cygrad.func.mapping import vmap
 from cygrad.func.modules import functional_call

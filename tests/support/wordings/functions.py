@@ -1,6 +1,9 @@
 """The wording of errors: derivatives as functions, and lanes of vmap."""
 
+import warnings
+
 import cygrad as cg
+from cygrad.core.errors import PerformanceWarning
 from cygrad.core.graph.lifts import Level
 from cygrad.func import functional_call, grad, jacobian, jvp, scipy, value_and_grad, vjp, vmap
 
@@ -13,6 +16,29 @@ def tied():
     net = cg.nn.Sequential(cg.nn.Linear(2, 2), cg.nn.Linear(2, 2))
     net[1].bias = net[0].bias
     return net
+
+
+class Doubled(cg.autograd.Function):
+    """x := 2 x."""
+
+    @staticmethod
+    def forward(ctx, x):
+        x *= 2
+        ctx.mark_dirty(x)
+        return x
+
+
+class Largest(cg.autograd.Function):
+    """The largest element, as a number of Python."""
+
+    @staticmethod
+    def forward(ctx, x): return float(x.max())
+
+
+def one_number_each():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PerformanceWarning)
+        vmap(Largest.apply)(cg.arange(4, dtype="float32").reshape(2, 2))
 
 
 def shared_write(x):
@@ -62,6 +88,10 @@ CASES = [
     (lambda: jvp(lambda x: x * x.numpy(), (cg.zeros(2),), (cg.zeros(2),)), RuntimeError,
      "numpy() of a tensor of shape (2,) that has a tangent, inside of func.jvp: the tangent would be lost silently; "
      "use detach() first"),
+    (lambda: jvp(lambda x: Doubled.apply(x * 1), (cg.zeros(2),), (cg.zeros(2),)), RuntimeError,
+     "jvp: Doubled.forward wrote in place to input 0 of shape (2,), whose tangent would not follow; write to a copy()"),
+    (one_number_each, RuntimeError,
+     "vmap: Largest.forward returned 1.0 for one slice and another value for others; return a tensor"),
     (lambda: grad(cg.sum, "x")(cg.zeros(2)), TypeError,
      "grad: argnums must be the position of an argument, or a tuple of some, got 'x'"),
     (lambda: grad(cg.sum, 1)(cg.zeros(2)), ValueError,
