@@ -59,6 +59,13 @@ def declared_reads(o, name):
     return [word for word in text[1:] if word not in ("g", "p")]
 
 
+def test_results_that_may_change_are_read():
+    """By the gradient of an operand that could do without."""
+    found = {o.row for o in OPERATORS if o.result_may_change}
+    reading = {o.row for o in OPERATORS for name in o.operands.split() if "out" in declared_reads(o, name)}
+    assert found == {"div", "softplus", "leaky_relu", "elu", "selu", "celu", "softsign", "logsigmoid"} <= reading
+
+
 @pytest.mark.parametrize("o", [o for o in OPERATORS if o.reads or isinstance(o, Elementwise)], ids=lambda o: o.row)
 def test_what_is_kept_follows_from_what_gradients_read(o):
     """With all operands, and without those that may be missing. Of where the shapes decide, of pow the number."""

@@ -17,23 +17,24 @@ from cygrad.core.execute.operands cimport (
 from cygrad.core.execute.recipes cimport Recipe, begin_recipe, finish_recipe_over
 from cygrad.core.execute.run cimport wanted_inputs
 from cygrad.core.graph cimport checksums
-from cygrad.core.graph.construct cimport copy_plain
+from cygrad.core.graph.construct cimport copy_plain, new_tensor
 from cygrad.core.graph.extras cimport accumulators_of, add_accumulator
 from cygrad.core.graph.lifts cimport is_lifted
 from cygrad.core.graph.operator cimport Call, Operator, input_bit
-from cygrad.core.graph.packed cimport will_write
+from cygrad.core.graph.packed cimport Packed, will_write
 from cygrad.core.graph.packing cimport pack
 from cygrad.core.graph.provenance cimport remember_write
-from cygrad.core.graph.slots cimport OWN, Slot
+from cygrad.core.graph.slots cimport OWN, Slot, buffer_in, empty_slot, object_in, save_buffer, slot_saved
 from cygrad.core.graph.tensor cimport (
-    NULL_REQ, Leaf, Node, Tensor, array_of, attach, current, is_result, is_variable, slots_of,
+    NULL_REQ, RECORDED, Leaf, Node, Tensor, array_of, attach, current, edge_of, is_result, is_variable, slot_from,
+    slots_of,
 )
 from cygrad.core.graph.calls cimport calls_of
-from cygrad.core.graph.trace cimport Trace, is_frozen, raise_version, refuse_trace, seen_leaf
+from cygrad.core.graph.trace cimport Trace, is_frozen, raise_version, refuse_trace, seen_leaf, was_rewritten
 from cygrad.core.graph.views cimport check_place, put_node, written
 from cygrad.core.late_bound cimport apply_inplace_t, late_bound
 from cygrad.core.store cimport layout as lay
-from cygrad.core.store.buffer cimport EXTERNAL, READONLY, VIRTUAL
+from cygrad.core.store.buffer cimport EXTERNAL, READONLY, VIRTUAL, WATCHED, hold
 from cygrad.core.store.external cimport ranges_meet
 from cygrad.core.thread_state cimport ANOMALIES, FORWARDS, RECIPES, Flags, flags
 from cygrad.kernels.array cimport Array
@@ -70,6 +71,7 @@ cdef int run_into(Operator op, Operand* x, int n, object attributes, Tensor targ
         infer(&e, op)
         check_result(&e, op, target)
         if f.trace != NULL and calls_of(f) is not None: noted = note_inputs(&e, x)
+        if target.buffer.saved or target.buffer.flags & WATCHED: keep_result(target, f)
         _copies = copy_overwritten(&e, op, x, target)
         place_over(&e, target)
         if f.trace != NULL: check_trace(target, f, wanted)
@@ -115,6 +117,30 @@ cdef int check_result(const Execution* e, Operator op, Tensor target) except -1:
     if c.y[0].dtype != target.dtype:
         raise TypeError(f"{op.name} in place: the result has dtype {DTYPES[c.y[0].dtype]}, but the tensor written to "
                         f"has dtype {DTYPES[target.dtype]}; write x = cygrad.{op.name}(x, y), or cast the operand")
+    return 0
+
+
+cdef int keep_result(Tensor t, Flags* f) except -1:
+    """Before a write to the memory of `t`: if the operation that made or wrote it saved its result and may lose it
+    (Operator.result_may_change), let its node keep a copy. A later write than the next one finds that copy."""
+    cdef Node node = t.base.node if t.base is not None else t._node
+    cdef Slot* s
+    cdef Packed p = None
+    cdef Tensor kept
+    if node is not None and node.op is <Operator>late_bound.operators["put_view"]: node = <Node>edge_of(node, 1).node
+    if node is None or node.op is None or node.state != RECORDED or not node.op.result_may_change: return 0
+    s = slot_from(node, OWN)
+    if s == NULL or was_rewritten(node, s, t.buffer): return 0
+    if object_in(s) != NULL:                        # of a scope such as a budget
+        p = <Packed>object_in(s)
+        if p.watch.buffer != t.buffer: return 0
+    elif buffer_in(s) != t.buffer: return 0
+    hold(t.buffer)
+    kept = copy_plain(new_tensor(t.buffer, lay.incref(s.layout), s.dtype))
+    empty_slot(s)
+    save_buffer(s, OWN, kept.buffer, kept.layout, kept.dtype)
+    if slot_saved != NULL: slot_saved(<void*>node, s)
+    if p is not None and f.pack != NULL: pack(node, f)
     return 0
 
 

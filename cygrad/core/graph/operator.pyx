@@ -29,6 +29,9 @@ cdef class Operator:
         hidden          the names of the outputs that are saved for backward and not returned
         reads           the operands, results and hidden outputs that gradients read, "x y"; where the gradients of
                         operands differ, a dict of these by operand: {"x": "y", "y": "x"}
+        result_may_change       whether a later write to the result is allowed although gradients read it, because the
+                        operands alone would do too: the result takes no memory of its own until then, and is copied
+                        before the write
         row             the name of its row in the table, if it is not that of the operator
         functions       further rows whose functions run it, and their operands. Such a function may run other operators
                         too, or the attributes may decide which row it is (row_of)
@@ -44,7 +47,7 @@ cdef class Operator:
     The table, nets, their files and the operator page read this."""
     called = traits = no_gradient = hidden = reads = lanes = tangent = ""
     integers = None
-    selects = sparse = alias = in_order = may_copy = False
+    selects = sparse = alias = in_order = may_copy = result_may_change = False
 
     def __cinit__(self):
         cls = type(self)

@@ -54,6 +54,7 @@ cdef class Mul(Elementwise):
 cdef class Div(Elementwise):
     """z = x / y        dx = g / y        dy = -g z / y"""
     operands = "x y"
+    result_may_change = True
     dx = "div g y"
     dy = "div_grad_y g y out"
 

@@ -180,6 +180,7 @@ cdef class Sigmoid(Elementwise):
 cdef class Softplus(Elementwise):
     """y = log(1 + e^(p x)) / p, p a number        dx = g (1 - e^(-p y))"""
     number = "beta"
+    result_may_change = True
     dx = "softplus_grad g out p"
 
     cdef object formula(self, c, int i, g):

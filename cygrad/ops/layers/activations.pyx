@@ -31,6 +31,7 @@ cdef class LeakyRelu(Elementwise):
     """y = x where x > 0, else p x, p >= 0 a number        dx = g where y > 0, else p g"""
     traits = "signs"
     number = "negative_slope"
+    result_may_change = True
     dx = "leaky_relu_grad g out p"
 
     cdef bint backward_loop(self, const BackwardCall* b, int stage, LoopCall* l) noexcept nogil:
@@ -100,6 +101,7 @@ cdef class Hardswish(Elementwise):
 cdef class Elu(Elementwise):
     """y = x where x > 0, else p (e^x - 1), p >= 0 a number        dx = g where y > 0, else g (y + p)"""
     number = "alpha"
+    result_may_change = True
     dx = "elu_grad g out p"
 
     cdef object formula(self, c, int i, g):
@@ -112,6 +114,7 @@ cdef class Selu(Elementwise):
 
     with s = 1.0507..., a = 1.6732...; Klambauer and others, https://arxiv.org/abs/1706.02515"""
     dx = "selu_grad g out"
+    result_may_change = True
 
     cdef object formula(self, c, int i, g):
         y = c.output(0)
@@ -121,6 +124,7 @@ cdef class Selu(Elementwise):
 cdef class Celu(Elementwise):
     """y = x where x > 0, else p (e^(x / p) - 1), p a number        dx = g where y > 0, else g (1 + y / p)"""
     number = "alpha"
+    result_may_change = True
     dx = "celu_grad g out p"
 
     cdef object formula(self, c, int i, g):
@@ -131,6 +135,7 @@ cdef class Celu(Elementwise):
 cdef class Softsign(Elementwise):
     """y = x / (1 + |x|)        dx = g (1 - |y|)^2"""
     dx = "softsign_grad g out"
+    result_may_change = True
 
     cdef object formula(self, c, int i, g):
         return g * square(1 - abs(c.output(0)))
@@ -139,6 +144,7 @@ cdef class Softsign(Elementwise):
 cdef class Logsigmoid(Elementwise):
     """y = -log(1 + e^-x)        dx = g (1 - e^y)"""
     dx = "logsigmoid_grad g out"
+    result_may_change = True
 
     cdef object formula(self, c, int i, g):
         return -g * expm1(c.output(0))
