@@ -208,8 +208,9 @@ class Function:
 
     and is called by `Cls.apply(*inputs)`. forward runs with recording off. ctx.save_for_backward saves tensors for
     backward, and ctx.needs_input_grad tells which inputs need a gradient. Alternatively, forward(*inputs) takes no ctx,
-    and a third static method, setup_context(ctx, inputs, output), is called after it. With create_graph=True the
-    operations of backward are recorded, so a backward that uses operators is itself differentiable.
+    and a third static method, setup_context(ctx, inputs, output), is called after it; its inputs contain the defaults
+    of forward(x, p=3). With create_graph=True the operations of backward are recorded, so a backward that uses
+    operators is itself differentiable.
 
     cg.func.vmap calls forward for one slice after another. cg.func.jvp computes tangents by backward, which must use
     operators for that."""
@@ -233,9 +234,12 @@ class Function:
         raise NotImplementedError("a Function needs a static method backward(ctx, *grads)")
 
     @classmethod
-    def apply(cls, *inputs):
-        """Run forward on `inputs`. The call is recorded if the thread is recording and an input is part of a graph."""
-        return run_function(cls, inputs)
+    def apply(cls, *inputs, **named):
+        """Run forward on `inputs`. The call is recorded if the thread is recording and an input is part of a graph. An
+        input that is given by name becomes one by position. With setup_context, so does the default of an input that is
+        not given: setup_context sees it, and backward returns a gradient (None) for it. Raises TypeError for inputs
+        that forward does not take."""
+        return run_function(cls, positioned(cls, inputs, named))
 
 
 cdef int check_dirty(cls, set dirty, tuple inputs, list versions, list outputs, Flags* f) except -1:
@@ -254,6 +258,22 @@ cdef int check_dirty(cls, set dirty, tuple inputs, list versions, list outputs, 
         check_writable(t, f)
         check_family(t, 0)
     return 0
+
+
+cdef tuple positioned(cls, tuple inputs, dict named):
+    """All inputs of a Function by position: those that are named, and the defaults that setup_context is to see."""
+    cdef bint with_context = cls.setup_context is Function.setup_context
+    forward = cls.forward
+    if not named and (with_context or not (getattr(forward, "__defaults__", None) or hasattr(forward, "__wrapped__"))):
+        return inputs
+    from inspect import signature                   # takes 14 ms, so only these need it
+
+    bound = signature(forward).bind(*((None,) * with_context + inputs), **named)
+    if bound.kwargs:
+        raise TypeError(f"{cls.__name__}.apply: forward takes {', '.join(bound.kwargs)} by name only; an input of a "
+                        f"Function has a place, so that backward can return its gradient")
+    if not with_context: bound.apply_defaults()
+    return bound.args[with_context:]
 
 
 cdef object run_function(cls, tuple inputs):

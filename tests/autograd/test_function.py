@@ -413,3 +413,80 @@ def test_forward_may_write_to_its_inputs_alone():
             Wrong.apply(x)
     assert other.pop().tolist() == [1, 2]
     del Wrong
+
+
+# ---- defaults and names ----------------------------------------------------------------------------------------------
+
+def scaled(base):
+    """A Function with a default, in either style, of cygrad or of PyTorch."""
+    seen = []
+
+    class Scaled(base):
+        @staticmethod
+        def forward(x, p=3.0, *more, q=2.0):
+            return x * p * q
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.p = inputs[1]
+            seen.append((len(inputs), *inputs[1:], ctx.needs_input_grad))
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * (ctx.p * 2.0), *(None,) * (len(ctx.needs_input_grad) - 1)
+
+    class Plain(base):
+        @staticmethod
+        def forward(ctx, x, p=3.0):
+            ctx.p = p
+            seen.append(ctx.needs_input_grad)
+            return x * p
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.p, *(None,) * (len(ctx.needs_input_grad) - 1)
+
+    return Scaled, Plain, seen
+
+
+def test_setup_context_sees_the_defaults_of_forward():
+    Scaled, Plain, seen = scaled(cg.autograd.Function)
+    x = leaf(1, 2)
+    for given, named in (((x,), {}), ((x, 5.0), {}), ((x,), {"p": 7.0}), ((x, 5.0, None), {})):
+        with cg.record(): y = Scaled.apply(*given, **named)
+        y.backward()
+    assert seen == [(2, 3.0, (True, False)), (2, 5.0, (True, False)), (2, 7.0, (True, False)),
+                    (3, 5.0, None, (True, False, False))]
+    assert x.grad.tolist() == [10, 10]
+    seen.clear()
+    for named in ({}, {"p": 4.0}):
+        with cg.record(): y = Plain.apply(x, **named)
+        y.backward()
+    assert seen == [(True,), (True, False)] and x.grad.tolist() == [4, 4]
+    for wrong in (lambda: Scaled.apply(), lambda: Scaled.apply(x, r=1), lambda: Scaled.apply(x, 1.0, p=2.0),
+                  lambda: Scaled.apply(x, q=1.0), lambda: Plain.apply(x, r=1)):
+        with pytest.raises(TypeError): wrong()
+
+
+def test_defaults_as_in_pytorch():
+    torch = pytest.importorskip("torch")
+
+    class Defaults(torch.autograd.Function):
+        @staticmethod
+        def forward(x, p=3.0): return x * p
+
+        @staticmethod
+        def setup_context(ctx, inputs, output): seen.append((len(inputs), inputs[1], ctx.needs_input_grad))
+
+        @staticmethod
+        def backward(ctx, g): return g, None
+
+    seen, x = [], torch.ones(2, requires_grad=True)
+    Defaults.apply(x)
+    Defaults.apply(x, p=5.0)
+    assert seen == [(2, 3.0, (True, False)), (2, 5.0, (True, False))]
+    Scaled, _, ours = scaled(cg.autograd.Function)
+    with cg.record():
+        Scaled.apply(leaf(1, 1))
+        Scaled.apply(leaf(1, 1), p=5.0)
+    assert ours == seen

@@ -106,14 +106,14 @@ def gradient_written(through):
     y.backward(head)
 
 
-def function(forward=None, backward=None, *inputs):
+def function(forward=None, backward=None, *inputs, **named):
     class Own(cg.autograd.Function):
         pass
 
     if forward: Own.forward = staticmethod(forward)
     if backward: Own.backward = staticmethod(backward)
     with cg.record():
-        y = Own.apply(*(inputs or (VARIABLE(),)))
+        y = Own.apply(*(inputs or (VARIABLE(),)), **named)
     y.backward()
 
 

@@ -34,6 +34,9 @@ CASES = [
     (lambda: RESULT().grad_fn.next_functions[0][0].register_prehook(print), RuntimeError,
      "register_prehook: this is the node of a variable, which has no backward; use the variable's own register_hook, "
      "which may replace the gradient"),
+    (lambda: function(lambda ctx, x, *, p=1: x * p, None, VARIABLE(), p=2), TypeError,
+     "Own.apply: forward takes p by name only; an input of a Function has a place, so that backward can return its "
+     "gradient"),
     (lambda: leaf_hooked((None,)), ValueError,
      "a hook of a variable's node returned 1 values; it may return None, or a tuple of 0 tensors or None"),
     (lambda: cg.autograd.Function(), RuntimeError,
