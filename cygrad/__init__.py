@@ -12,7 +12,9 @@ from importlib import import_module as _import_module
 import numpy as _np
 
 from cygrad import autograd, memory, ops, random
-from cygrad.autograd.modes import enable_grad, no_grad, pause, predict_mode, record, train_mode
+from cygrad.autograd.modes import (
+    enable_grad, inference_mode, no_grad, pause, predict_mode, record, set_grad_enabled, train_mode,
+)
 from cygrad.autograd.passes import backward
 from cygrad.autograd.recomputation import checkpoint
 from cygrad.autograd.scopes import GradientCollector
@@ -38,6 +40,7 @@ __version__ = "0.1.0"
 
 array, as_tensor, from_numpy = tensor, asarray, asarray     # the names in NumPy, MXNet and PyTorch
 ravel = flatten                                             # NumPy's name
+is_grad_enabled = is_recording                              # PyTorch's name
 nd = _sys.modules[__name__]                                 # MXNet's name for the namespace
 _bind(namespace=nd)                                         # for messages that name public functions
 

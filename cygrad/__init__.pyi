@@ -175,12 +175,14 @@ from cygrad.ops.shapes.rearrange import hstack as hstack
 from cygrad.ops.losses.distances import huber_loss as huber_loss
 from cygrad.ops.elementwise.special import hypot as hypot
 from cygrad.ops.reductions.selection import index_add as index_add
+from cygrad.autograd.modes import inference_mode as inference_mode
 from cygrad.ops.linalg.products import inner as inner
 from cygrad.ops.layers.channels import instance_norm as instance_norm
 from cygrad.ops.images.resize import interpolate as interpolate
 from cygrad.ops.linalg.solve import inv as inv
 from cygrad.ops.elementwise.compare import bitwise_not as invert
 from cygrad import io as io
+from cygrad.core.thread_state import is_recording as is_grad_enabled
 from cygrad.core.thread_state import is_recording as is_recording
 from cygrad.core.thread_state import is_training as is_training
 from cygrad.ops.reductions.selection import isclose as isclose
@@ -314,6 +316,7 @@ from cygrad.ops.shapes.index import scatter_add as scatter_add
 from cygrad.ops.shapes.sort import searchsorted as searchsorted
 from cygrad.ops.layers.activations import selu as selu
 from cygrad.core.dtypes import set_default_dtype as set_default_dtype
+from cygrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from cygrad.kernels.threads import set_num_threads as set_num_threads
 from cygrad.core.thread_state import set_recording as set_recording
 from cygrad.core.thread_state import set_training as set_training

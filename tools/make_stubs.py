@@ -59,6 +59,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "setup_context.inputs": "tuple[Any, ...]", "setup_context.output": "Any",
     "set_materialize_grads.value": "bool", "forward.inputs": "Any", "backward.grads": "Tensor | None",
     "apply.inputs": "Any", "Handle.hooks": "Any", "Handle.key": "object",
+    "set_grad_enabled.mode": "bool",
     "pack": "Callable[[Tensor], Any]", "unpack": "Callable[[Any], Tensor]",
     "register_prehook.f": "Callable[[tuple[Tensor | None, ...]], object]",
     "register_node_hook.f": "Callable[[tuple[Tensor | None, ...], tuple[Tensor | None, ...]], object]",
@@ -183,6 +184,8 @@ WHOLE = {                   # complete stubs of functions with more than one res
                            first="train_mode"),
     **{name: _SCOPE.format(name=name, parameters="f: None = None", result="Scope", first="f")
        for name in ("train_mode", "predict_mode", "no_grad", "enable_grad")},
+    "inference_mode": _SCOPE.format(name="inference_mode", parameters="mode: bool = True", result="Scope",
+                                    first="mode"),
 }
 
 DUNDERS = {                 # syntax; `{cls}` is the class

@@ -1,5 +1,5 @@
-"""The scopes record, pause, train_mode, predict_mode, no_grad and enable_grad. Each sets one or both flags of the
-thread, restores them on exit, and can decorate functions, generators and coroutines."""
+"""The scopes record, pause, train_mode, predict_mode, no_grad, enable_grad, inference_mode and set_grad_enabled. Each
+sets one or both flags of the thread, restores them on exit, and can decorate functions, generators and coroutines."""
 
 import functools
 
@@ -103,6 +103,13 @@ cdef int flag(value, str name) except -2:
     if value is None: return LEAVE
     if value is not True and value is not False:
         raise TypeError(f"{name} must be True, False or None (unchanged), got {described(value)}")
+    return value
+
+
+cdef int on_or_off(value, str what) except -1:
+    """The value of a flag that must be given. Raises TypeError for anything but True and False."""
+    if value is not True and value is not False:
+        raise TypeError(f"{what}: mode must be True or False, got {described(value)}")
     return value
 
 
@@ -248,3 +255,42 @@ def no_grad(f=None):
 def enable_grad(f=None):
     """A scope that records. It does not change the mode."""
     return decorated(scope(True, LEAVE, False), f)
+
+
+def inference_mode(mode=True):
+    """PyTorch's name for a scope that does not record (mode=False: one that records). It does not change the train
+    mode. Its results are ordinary tensors, as those of no_grad. Raises TypeError for another value of mode."""
+    if callable(mode): return decorate(scope(False, LEAVE, False), mode)
+    return scope(not on_or_off(mode, "inference_mode"), LEAVE, False)
+
+
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+cdef class set_grad_enabled(Scope):
+    """`set_grad_enabled(mode)` sets whether this thread records, at once: True or False. As a context manager it
+    restores at the end what it found when it was made; as a decorator it changes only the calls of the function. It
+    does not change the train mode. Raises TypeError for another value of mode."""
+    cdef int before
+    cdef bint pending           # it has set the flag, and no scope that restores it was entered
+
+    @cython.embedsignature.format("c")
+    def __init__(self, mode):
+        self.recording, self.training = on_or_off(mode, "set_grad_enabled"), LEAVE
+        self.before, self.pending = flags().recording, True
+        flags().recording = self.recording
+
+    cdef Tape enter(self):
+        cdef bint pending = self.pending
+        self.pending = False
+        try: Scope.enter(self)
+        except:
+            if pending: flags().recording = self.before
+            raise
+        if pending: self.found.recording = self.before
+        return None
+
+    def __call__(self, f):
+        """Decorate a function: its body runs with the flag. What was before holds around it."""
+        if self.pending: flags().recording = self.before
+        self.pending = False
+        return decorate(self, f)

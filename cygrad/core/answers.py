@@ -81,7 +81,7 @@ MODULE = {
     "mm": "use x @ y", "bmm": "use x @ y", "dot": "use x @ y", "mv": "use x @ y",
     "cat": "use concat(xs, axis)",
     "newaxis": "use None", "SGD": "use optim.SGD", "Adam": "use optim.Adam", "device": CPU, "cuda": CPU,
-    "inference_mode": "use no_grad()", "Generator": "use random.Generator(seed)",
+    "Generator": "use random.Generator(seed)",
     "bernoulli": "use random.bernoulli(p=p, shape=shape)", "unbind": "use unstack(x, axis)",
     "multinomial": "use random.categorical(probs=p, shape=n), or random.choice(n, size, replace=False, p=p)",
     "float": "use float32", "double": "use float64", "half": "there is no float16; use float32", "long": "use int64",

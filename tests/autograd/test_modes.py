@@ -32,10 +32,12 @@ SCOPES = [
     ("predict_mode", cg.predict_mode, None, False),
     ("no_grad", cg.no_grad, False, None),
     ("enable_grad", cg.enable_grad, True, None),
+    ("inference_mode", cg.inference_mode, False, None),
+    ("inference_mode(False)", lambda: cg.inference_mode(False), True, None),
 ]
 every_scope = pytest.mark.parametrize("make, recording, training", [s[1:] for s in SCOPES], ids=[s[0] for s in SCOPES])
 BARE = [(cg.record, True, True), (cg.pause, False, False), (cg.train_mode, None, True), (cg.predict_mode, None, False),
-        (cg.no_grad, False, None), (cg.enable_grad, True, None)]
+        (cg.no_grad, False, None), (cg.enable_grad, True, None), (cg.inference_mode, False, None)]
 STATES = list(itertools.product([False, True], repeat=2))
 
 
@@ -452,3 +454,81 @@ def test_tape_outlives_nothing():
     y.backward()
     del y
     assert tape.nodes == 0 and cg.memory.stats()["live_bytes"] == 0
+
+
+# ---- set_grad_enabled ------------------------------------------------------------------------------------------------
+
+def grad_mode_programs(set_enabled, enabled):
+    """What PyTorch's function, context manager and decorator leave and restore."""
+    seen = []
+    note = lambda: seen.append(enabled())           # noqa: E731
+    set_enabled(True)
+    note()
+    set_enabled(False)
+    note()
+    with set_enabled(True):
+        note()
+        with set_enabled(False): note()
+        note()
+    note()
+    scope = set_enabled(True)                       # made, then entered
+    note()
+    with scope: note()
+    note()
+    with pytest.raises(KeyError), set_enabled(True):
+        set_enabled(False)
+        note()
+        raise KeyError
+    note()
+    decorated = set_enabled(True)(lambda: note() or 7)
+    note()
+    assert decorated() == decorated() == 7
+
+    @set_enabled(True)
+    def steps():
+        note()
+        yield 1
+        note()
+
+    note()
+    for _ in steps(): note()
+    set_enabled(False)
+    return seen
+
+
+def test_set_grad_enabled_as_in_pytorch():
+    torch = pytest.importorskip("torch")
+    before = torch.is_grad_enabled()
+    try: expected = grad_mode_programs(torch.set_grad_enabled, torch.is_grad_enabled)
+    finally: torch.set_grad_enabled(before)
+    assert grad_mode_programs(cg.set_grad_enabled, cg.is_grad_enabled) == expected
+    assert expected[:10] == [True, False, True, False, True, False, True, True, False, False]
+
+
+def test_set_grad_enabled_leaves_the_mode_and_opens_no_tape():
+    with cg.predict_mode(), cg.set_grad_enabled(True) as tape:
+        assert tape is None and flags() == (True, False)
+    scope = cg.set_grad_enabled(True)
+    cg.set_recording(False)
+    with scope: assert cg.is_recording()
+    cg.set_recording(True)
+    with scope: assert cg.is_recording()
+    assert cg.set_recording(False)                  # entered again: what it finds is restored
+    for wrong in (None, 1, "yes", print):
+        with pytest.raises(TypeError, match="set_grad_enabled: mode must be True or False"): cg.set_grad_enabled(wrong)
+    with pytest.raises(TypeError, match="a scope can decorate only functions"): cg.set_grad_enabled(True)(3)
+    assert not cg.is_recording()
+
+
+def test_set_grad_enabled_in_another_thread():
+    seen = []
+
+    def work():
+        with cg.set_grad_enabled(True): seen.append(flags())
+        seen.append(flags())
+        cg.set_grad_enabled(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [(True, False), (False, False)] and not cg.is_recording()

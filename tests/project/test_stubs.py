@@ -78,6 +78,8 @@ SCOPES = {                  # scopes, with the type of x in `with SCOPE as x`, a
     "cg.autograd.detect_anomaly()": "cygrad.autograd.scopes.detect_anomaly",
     "cg.autograd.saved_tensors_hooks(lambda t: t, lambda t: t)": "cygrad.autograd.scopes.saved_tensors_hooks",
     "w.register_hook(lambda g: g)": "cygrad.core.backward.hooks.Handle",
+    "cg.set_grad_enabled(True)": "cygrad.core.graph.tape.Tape | None",
+    "cg.inference_mode()": "cygrad.core.graph.tape.Tape | None",
     "cg.memory.profile()": "cygrad.memory.profiling.profile",
     "cg.memory.track()": "cygrad.memory.scopes.track",
     "cg.memory.limit(1)": "cygrad.memory.scopes.limit",

@@ -99,6 +99,8 @@ CASES = [
      "set_num_threads: n must be an integer of at least 1, got 0"),
     (lambda: cg.record("yes"), TypeError,
      "train_mode must be True, False or None (unchanged), got 'yes'"),
+    (lambda: cg.set_grad_enabled(None), TypeError, "set_grad_enabled: mode must be True or False, got None"),
+    (lambda: cg.inference_mode(1), TypeError, "inference_mode: mode must be True or False, got 1"),
     (lambda: cg.no_grad(3), TypeError,
      "a scope can decorate only functions, got 3"),
     (lambda: cg.no_grad().__exit__(), RuntimeError,
