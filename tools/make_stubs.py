@@ -59,7 +59,7 @@ PARAMETERS = {              # `function.parameter`, or the name of a parameter w
     "setup_context.inputs": "tuple[Any, ...]", "setup_context.output": "Any",
     "set_materialize_grads.value": "bool", "forward.inputs": "Any", "backward.grads": "Tensor | None",
     "apply.inputs": "Any", "Handle.hooks": "Any", "Handle.key": "object",
-    "set_grad_enabled.mode": "bool",
+    "disable_saved_tensors_hooks.message": "str", "set_grad_enabled.mode": "bool",
     "pack": "Callable[[Tensor], Any]", "unpack": "Callable[[Any], Tensor]",
     "register_prehook.f": "Callable[[tuple[Tensor | None, ...]], object]",
     "register_node_hook.f": "Callable[[tuple[Tensor | None, ...], tuple[Tensor | None, ...]], object]",

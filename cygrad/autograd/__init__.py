@@ -7,19 +7,21 @@ from cygrad.autograd.function import Function, FunctionContext
 import cygrad.autograd.hooks  # noqa: F401 (it adds to Tensor)
 from cygrad.autograd.passes import GradientEdge, backward, grad
 from cygrad.autograd.recomputation import checkpoint
-from cygrad.autograd.scopes import GradientCollector, detect_anomaly, saved_tensors_hooks
+from cygrad.autograd.scopes import (
+    GradientCollector, detect_anomaly, disable_saved_tensors_hooks, saved_tensors_hooks,
+)
 from cygrad.autograd.modes import (
     enable_grad, inference_mode, no_grad, pause, predict_mode, record, set_grad_enabled, train_mode,
 )
 from cygrad.autograd.variables import mark_variables, stop_gradient
-from cygrad.core.answers import of_module
+from cygrad.core.answers import of_autograd
 from cygrad.core.thread_state import is_recording, is_training, set_recording, set_training
 
 is_grad_enabled = is_recording                      # PyTorch's name
 
 __all__ = [
     "Function", "FunctionContext", "GradientCollector", "GradientEdge", "backward", "checkpoint", "detect_anomaly",
-    "enable_grad", "grad", "hessian", "inference_mode", "is_grad_enabled",
+    "disable_saved_tensors_hooks", "enable_grad", "grad", "hessian", "inference_mode", "is_grad_enabled",
     "is_recording", "is_training", "jacobian", "jvp", "mark_variables", "no_grad", "pause", "predict_mode", "record",
     "saved_tensors_hooks", "set_grad_enabled", "set_recording", "set_training",
     "stop_gradient", "train_mode", "vjp",
@@ -28,5 +30,5 @@ __all__ = [
 
 def __getattr__(name):              # functions of cygrad.func, which is loaded at their first use
     if name not in ("hessian", "jacobian", "jvp", "vjp"):
-        raise AttributeError(of_module(name, __name__))
+        raise AttributeError(of_autograd(name))
     return getattr(import_module("cygrad.func"), name)

@@ -7,6 +7,7 @@ from cygrad.autograd.passes import GradientEdge as GradientEdge
 from cygrad.autograd.passes import backward as backward
 from cygrad.autograd.recomputation import checkpoint as checkpoint
 from cygrad.autograd.scopes import detect_anomaly as detect_anomaly
+from cygrad.autograd.scopes import disable_saved_tensors_hooks as disable_saved_tensors_hooks
 from cygrad.autograd.modes import enable_grad as enable_grad
 from cygrad.autograd.passes import grad as grad
 from cygrad.func.jacobians import hessian as hessian
@@ -28,4 +29,4 @@ from cygrad.core.thread_state import set_training as set_training
 from cygrad.autograd.variables import stop_gradient as stop_gradient
 from cygrad.autograd.modes import train_mode as train_mode
 from cygrad.func.derivatives import vjp as vjp
-__all__ = ['Function', 'FunctionContext', 'GradientCollector', 'GradientEdge', 'backward', 'checkpoint', 'detect_anomaly', 'enable_grad', 'grad', 'hessian', 'inference_mode', 'is_grad_enabled', 'is_recording', 'is_training', 'jacobian', 'jvp', 'mark_variables', 'no_grad', 'pause', 'predict_mode', 'record', 'saved_tensors_hooks', 'set_grad_enabled', 'set_recording', 'set_training', 'stop_gradient', 'train_mode', 'vjp']
+__all__ = ['Function', 'FunctionContext', 'GradientCollector', 'GradientEdge', 'backward', 'checkpoint', 'detect_anomaly', 'disable_saved_tensors_hooks', 'enable_grad', 'grad', 'hessian', 'inference_mode', 'is_grad_enabled', 'is_recording', 'is_training', 'jacobian', 'jvp', 'mark_variables', 'no_grad', 'pause', 'predict_mode', 'record', 'saved_tensors_hooks', 'set_grad_enabled', 'set_recording', 'set_training', 'stop_gradient', 'train_mode', 'vjp']

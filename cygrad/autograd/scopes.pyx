@@ -1,5 +1,5 @@
-"""Scopes that change how tensors are saved and how gradients are stored: GradientCollector, detect_anomaly and
-saved_tensors_hooks. Each acts on the thread that opened it."""
+"""Scopes that change how tensors are saved and how gradients are stored: GradientCollector, detect_anomaly,
+saved_tensors_hooks and disable_saved_tensors_hooks. Each acts on the thread that opened it."""
 
 cimport cython
 from cygrad.core.graph.packed cimport Packing, set_packing
@@ -7,9 +7,12 @@ from cygrad.core.graph.packing cimport HookPacking
 from cygrad.core.graph.trace cimport lists_calls, refuse_trace, set_mode_scope
 from cygrad.core.thread_state cimport FORWARD, Flags, flags
 
+import threading
+
 from cygrad.autograd.passes import backward
 from cygrad.autograd.variables import clear_leaf
 from cygrad.core.backward.deposit import Collected, open_collected
+from cygrad.core.errors import described
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
@@ -93,6 +96,7 @@ cdef class ThreadEntry:
     cdef ThreadEntry outer        # the previous entry, of any thread
     cdef unsigned long thread
     cdef Packing pack
+    cdef object message
 
 
 cdef class Entered:
@@ -150,7 +154,8 @@ cdef class saved_tensors_hooks(Entered):
     """A scope in which each tensor that an operation saves for backward is passed to `pack(tensor)`, and the object
     that `pack` returns is saved instead. When backward needs the tensor, `unpack(object)` must return one of the same
     shape and dtype. If the tensor is written in place after packing, backward still raises InplaceError. Scopes nest,
-    and the innermost one applies. Raises TypeError unless both are functions."""
+    and the innermost one applies. Raises TypeError unless both are functions, RuntimeError inside of
+    disable_saved_tensors_hooks."""
     cdef HookPacking hooks
 
     @cython.embedsignature.format("c")
@@ -164,6 +169,7 @@ cdef class saved_tensors_hooks(Entered):
         cdef Flags* f = flags()
         cdef ThreadEntry e = self.entry()
         if lists_calls(): refuse_trace("saved_tensors_hooks")
+        refuse_disabled()
         e.pack = <Packing>f.pack if f.pack != NULL else None
         self.push(e)
         set_packing(f, self.hooks)
@@ -173,3 +179,42 @@ cdef class saved_tensors_hooks(Entered):
         cdef ThreadEntry e = self.pop()
         if e is None: raise RuntimeError("saved_tensors_hooks: this scope is not open, so it cannot be closed")
         set_packing(flags(), e.pack)
+
+
+disabled = threading.local()                        # .message: of the innermost disable_saved_tensors_hooks, or None
+
+
+cdef int refuse_disabled() except -1:
+    """Raise RuntimeError with the message of the innermost open disable_saved_tensors_hooks."""
+    message = getattr(disabled, "message", None)
+    if message is not None: raise RuntimeError(message)
+    return 0
+
+
+@cython.binding(False)
+@cython.embedsignature.format("clinic")
+cdef class disable_saved_tensors_hooks(Entered):
+    """A scope in which saved_tensors_hooks raises RuntimeError with `message`, as this does where such hooks are open.
+    Use it around code that relies on what nodes save. Scopes nest, and the innermost message applies. offload, budget
+    and checkpoint are not affected. Raises TypeError unless `message` is a string."""
+    cdef str message
+
+    @cython.embedsignature.format("c")
+    def __init__(self, message):
+        if not isinstance(message, str):
+            raise TypeError(f"disable_saved_tensors_hooks takes the message of an error, got {described(message)}")
+        self.message = message
+
+    def __enter__(self):
+        cdef Flags* f = flags()
+        cdef ThreadEntry e = self.entry()
+        if f.pack != NULL and isinstance(<object>f.pack, HookPacking): raise RuntimeError(self.message)
+        e.message = getattr(disabled, "message", None)
+        disabled.message = self.message
+        self.push(e)
+        return self
+
+    def __exit__(self, kind=None, value=None, traceback=None):
+        cdef ThreadEntry e = self.pop()
+        if e is None: raise RuntimeError("disable_saved_tensors_hooks: this scope is not open, so it cannot be closed")
+        disabled.message = e.message

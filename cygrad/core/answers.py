@@ -95,6 +95,17 @@ MODULE = {
     "jit": "use graph.Net.capture to run a function as a program", "PRNGKey": "use random.Generator(seed)",
     "numpy": "functions of NumPy are functions of cygrad, and NumPy's own take tensors",
 }
+AUTOGRAD = {                # names of torch.autograd and of torch.autograd.graph
+    "save_on_cpu": "all memory is the CPU's; cygrad.memory.offload(folder) keeps what backward needs in a file, "
+                   "cygrad.memory.budget(bytes) bounds the memory, and cygrad.checkpoint(f, x) computes again",
+    "graph": "its functions, such as register_multi_grad_hook, are in cygrad.autograd itself",
+    "Variable": "call attach_grad() or requires_grad_() on a tensor",
+    "gradcheck": "use testing.gradcheck(f, *inputs)", "gradgradcheck": "use testing.gradcheck(f, *inputs, order=2)",
+    "functional": "use cygrad.func", "forward_ad": "use cygrad.func.jvp",
+    "set_detect_anomaly": "use the scope detect_anomaly()",
+    "get_gradient_edge": "use GradientEdge(y.grad_fn, output_nr)",
+    "allow_mutation_on_saved_tensors": "write to a copy()",
+}
 
 
 class NoSuch:
@@ -169,7 +180,12 @@ def of_keyword(function, keyword):
     return f"{function} takes no {keyword}; it takes {', '.join(names)}" if names else None
 
 
-def of_module(name, module="cygrad"):
-    """The message for an attribute that cygrad, or a module of it, does not have."""
-    advice = f": {MODULE[name]}" if name in MODULE else ""
+def of_module(name, module="cygrad", answers=MODULE):
+    """The message for an attribute that a module does not have."""
+    advice = f": {answers[name]}" if name in answers else ""
     return f"module {module!r} has no attribute {described(name)}{advice}"
+
+
+def of_autograd(name):
+    """The message for an attribute that cygrad.autograd does not have."""
+    return of_module(name, "cygrad.autograd", MODULE | AUTOGRAD)

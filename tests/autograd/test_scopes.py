@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cygrad as cg
-from cygrad.autograd import detect_anomaly, saved_tensors_hooks
+from cygrad.autograd import detect_anomaly, disable_saved_tensors_hooks, saved_tensors_hooks
 
 
 def leaf(*values, req="write"):
@@ -334,3 +334,53 @@ def test_a_collector_that_died_open_collects_on():
         return x.grad.tolist()
 
     assert in_a_thread(another) == [2]
+
+
+# ---- disable_saved_tensors_hooks -------------------------------------------------------------------------------------
+
+def disabled_hooks(disable, hooks):
+    """The messages of PyTorch's scopes."""
+    seen = []
+
+    def opened(scope):
+        try:
+            with scope: seen.append("open")
+        except RuntimeError as e: seen.append(str(e))
+
+    def use(): return hooks(lambda t: t, lambda t: t)
+
+    opened(use())
+    with disable("outer"):
+        opened(use())
+        with disable("inner"): opened(use())
+        opened(use())
+        with pytest.raises(KeyError), disable("inner"): raise KeyError
+        opened(use())
+    opened(use())
+    with use(): opened(disable("inside of hooks"))
+    opened(use())
+    return seen
+
+
+def test_disabled_saved_tensors_hooks_as_in_pytorch():
+    graph = pytest.importorskip("torch").autograd.graph
+    expected = disabled_hooks(graph.disable_saved_tensors_hooks, graph.saved_tensors_hooks)
+    assert disabled_hooks(disable_saved_tensors_hooks, saved_tensors_hooks) == expected
+    assert expected == ["open", "outer", "inner", "outer", "outer", "open", "inside of hooks", "open"]
+
+
+def test_disabled_saved_tensors_hooks_of_one_thread(tmp_path):
+    seen = []
+
+    def work():
+        with saved_tensors_hooks(lambda t: t, lambda t: t): seen.append("open")
+
+    scope = disable_saved_tensors_hooks("not here")
+    with scope, scope:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    work()
+    offload = cg.memory.offload
+    with offload(tmp_path), disable_saved_tensors_hooks("not here"), offload(tmp_path): pass
+    assert seen == ["open"] * 2

@@ -13,7 +13,7 @@ import _testcapi
 import numpy as np
 
 import cygrad as cg
-from cygrad.autograd import Function, detect_anomaly, saved_tensors_hooks
+from cygrad.autograd import Function, detect_anomaly, disable_saved_tensors_hooks, saved_tensors_hooks
 from cygrad.memory.log import open_logs
 from cygrad.testing import fail_allocation
 
@@ -60,6 +60,7 @@ MAKERS = {
     "GradientCollector": cg.GradientCollector, "detect_anomaly": detect_anomaly,
     "saved_tensors_hooks": lambda: saved_tensors_hooks(id, id), "scope": cg.memory.scope, "track": cg.memory.track,
     "limit": lambda: cg.memory.limit("1GiB"), "profile": cg.memory.profile, "events": cg.memory.events,
+    "disable_saved_tensors_hooks": lambda: disable_saved_tensors_hooks("no"),
     "fail_allocation": lambda: fail_allocation(1000), "budget": lambda: cg.memory.budget("1GiB"),
 }
 

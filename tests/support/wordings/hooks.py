@@ -2,8 +2,8 @@
 
 import cygrad as cg
 from wrong import (
-    RESULT, VARIABLE, freed, function, gradient_written, hooked, leaf_hooked, node_hooked, packed, save_and_free,
-    saved_outside, two_dtypes,
+    RESULT, VARIABLE, freed, function, gradient_written, hooked, hooks_in, leaf_hooked, node_hooked, packed,
+    save_and_free, saved_outside, two_dtypes,
 )
 
 CASES = [
@@ -34,9 +34,18 @@ CASES = [
     (lambda: RESULT().grad_fn.next_functions[0][0].register_prehook(print), RuntimeError,
      "register_prehook: this is the node of a variable, which has no backward; use the variable's own register_hook, "
      "which may replace the gradient"),
+    (lambda: cg.autograd.disable_saved_tensors_hooks(3), TypeError,
+     "disable_saved_tensors_hooks takes the message of an error, got 3"),
+    (lambda: cg.autograd.disable_saved_tensors_hooks("no").__exit__(None, None, None), RuntimeError,
+     "disable_saved_tensors_hooks: this scope is not open, so it cannot be closed"),
+    (lambda: hooks_in(cg.autograd.disable_saved_tensors_hooks("not here")), RuntimeError, "not here"),
     (lambda: function(lambda ctx, x, *, p=1: x * p, None, VARIABLE(), p=2), TypeError,
      "Own.apply: forward takes p by name only; an input of a Function has a place, so that backward can return its "
      "gradient"),
+    (lambda: cg.autograd.save_on_cpu, AttributeError,
+     "module 'cygrad.autograd' has no attribute 'save_on_cpu': all memory is the CPU's; cygrad.memory.offload(folder) "
+     "keeps what backward needs in a file, cygrad.memory.budget(bytes) bounds the memory, and cygrad.checkpoint(f, x) "
+     "computes again"),
     (lambda: leaf_hooked((None,)), ValueError,
      "a hook of a variable's node returned 1 values; it may return None, or a tuple of 0 tensors or None"),
     (lambda: cg.autograd.Function(), RuntimeError,
