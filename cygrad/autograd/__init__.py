@@ -2,9 +2,9 @@
 
 from importlib import import_module
 
-import cygrad.bundles  # before anything compiled
+import cygrad.bundles  # noqa: F401 (before anything compiled)
 from cygrad.autograd.function import Function, FunctionContext
-import cygrad.autograd.hooks  # noqa: F401 (it adds to Tensor)
+from cygrad.autograd.hooks import register_multi_grad_hook
 from cygrad.autograd.passes import GradientEdge, backward, grad
 from cygrad.autograd.recomputation import checkpoint
 from cygrad.autograd.scopes import (
@@ -23,7 +23,7 @@ __all__ = [
     "Function", "FunctionContext", "GradientCollector", "GradientEdge", "backward", "checkpoint", "detect_anomaly",
     "disable_saved_tensors_hooks", "enable_grad", "grad", "hessian", "inference_mode", "is_grad_enabled",
     "is_recording", "is_training", "jacobian", "jvp", "mark_variables", "no_grad", "pause", "predict_mode", "record",
-    "saved_tensors_hooks", "set_grad_enabled", "set_recording", "set_training",
+    "register_multi_grad_hook", "saved_tensors_hooks", "set_grad_enabled", "set_recording", "set_training",
     "stop_gradient", "train_mode", "vjp",
 ]
 

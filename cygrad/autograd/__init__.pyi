@@ -22,6 +22,7 @@ from cygrad.autograd.modes import no_grad as no_grad
 from cygrad.autograd.modes import pause as pause
 from cygrad.autograd.modes import predict_mode as predict_mode
 from cygrad.autograd.modes import record as record
+from cygrad.autograd.hooks import register_multi_grad_hook as register_multi_grad_hook
 from cygrad.autograd.scopes import saved_tensors_hooks as saved_tensors_hooks
 from cygrad.autograd.modes import set_grad_enabled as set_grad_enabled
 from cygrad.core.thread_state import set_recording as set_recording
@@ -29,4 +30,4 @@ from cygrad.core.thread_state import set_training as set_training
 from cygrad.autograd.variables import stop_gradient as stop_gradient
 from cygrad.autograd.modes import train_mode as train_mode
 from cygrad.func.derivatives import vjp as vjp
-__all__ = ['Function', 'FunctionContext', 'GradientCollector', 'GradientEdge', 'backward', 'checkpoint', 'detect_anomaly', 'disable_saved_tensors_hooks', 'enable_grad', 'grad', 'hessian', 'inference_mode', 'is_grad_enabled', 'is_recording', 'is_training', 'jacobian', 'jvp', 'mark_variables', 'no_grad', 'pause', 'predict_mode', 'record', 'saved_tensors_hooks', 'set_grad_enabled', 'set_recording', 'set_training', 'stop_gradient', 'train_mode', 'vjp']
+__all__ = ['Function', 'FunctionContext', 'GradientCollector', 'GradientEdge', 'backward', 'checkpoint', 'detect_anomaly', 'disable_saved_tensors_hooks', 'enable_grad', 'grad', 'hessian', 'inference_mode', 'is_grad_enabled', 'is_recording', 'is_training', 'jacobian', 'jvp', 'mark_variables', 'no_grad', 'pause', 'predict_mode', 'record', 'register_multi_grad_hook', 'saved_tensors_hooks', 'set_grad_enabled', 'set_recording', 'set_training', 'stop_gradient', 'train_mode', 'vjp']

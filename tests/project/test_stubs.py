@@ -80,6 +80,7 @@ SCOPES = {                  # scopes, with the type of x in `with SCOPE as x`, a
     "w.register_hook(lambda g: g)": "cygrad.core.backward.hooks.Handle",
     "cg.set_grad_enabled(True)": "cygrad.core.graph.tape.Tape | None",
     "cg.inference_mode()": "cygrad.core.graph.tape.Tape | None",
+    "cg.autograd.register_multi_grad_hook([w], print)": "cygrad.core.backward.hooks.Handle",
     "cg.autograd.disable_saved_tensors_hooks('no')": "cygrad.autograd.scopes.disable_saved_tensors_hooks",
     "cg.memory.profile()": "cygrad.memory.profiling.profile",
     "cg.memory.track()": "cygrad.memory.scopes.track",

@@ -13,7 +13,9 @@ import _testcapi
 import numpy as np
 
 import cygrad as cg
-from cygrad.autograd import Function, detect_anomaly, disable_saved_tensors_hooks, saved_tensors_hooks
+from cygrad.autograd import (
+    Function, detect_anomaly, disable_saved_tensors_hooks, register_multi_grad_hook, saved_tensors_hooks,
+)
 from cygrad.memory.log import open_logs
 from cygrad.testing import fail_allocation
 
@@ -104,6 +106,8 @@ def hooked():
         y.register_hook(lambda g: g + 1)
         y.grad_fn.register_hook(lambda before, after: None)
         y.retain_grad()
+    register_multi_grad_hook([x, y], lambda gs: None)
+    register_multi_grad_hook([x, y], lambda g: None, "any")
     y.backward()
 
 

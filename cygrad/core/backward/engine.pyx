@@ -32,7 +32,7 @@ from cygrad.core.backward.gradients cimport (
 from cygrad.core.backward.heap cimport pop, push
 from cygrad.core.store cimport layout as lay
 from cygrad.core.backward.hooks cimport (
-    after_leaf, after_node, before_node, has_hooks, on_outputs, outputs_of, remove_hooks,
+    after_leaf, after_node, before_node, forget_pass, has_hooks, on_outputs, outputs_of, remove_hooks,
 )
 from cygrad.core.thread_state cimport ANOMALIES, Flags, flags
 from cygrad.core.graph.packing cimport repack, unpack
@@ -48,6 +48,14 @@ import cygrad.core.graph.signs  # no-cython-lint: binds itself to the buffers
 
 cdef enum:
     EARLY_SHARE = 64        # small parts run early once they cover 1 / EARLY_SHARE of a tensor: runs_early()
+
+
+cdef bint any_come(Node node, const Gradient* g) noexcept:
+    """Whether the gradient of any output of a node has come."""
+    cdef int k
+    for k in range(node.n_out):
+        if g[k].kind != NO_GRADIENT: return True
+    return False
 
 
 cdef class BackwardPass(Walk):
@@ -185,6 +193,7 @@ cdef class BackwardPass(Walk):
         cdef Leaf leaf = <Leaf>e.node
         cdef tuple given = None
         self.clear_busy(seen_by(self, leaf))
+        if leaf.flags & EXTRAS and has_come(e) and not e.captured: before_node(leaf, &e.gradient, self.graph)
         if self.consumes and not e.captured and self.consume(leaf, e):
             self.drop_entry(e)
             return 0
@@ -300,9 +309,9 @@ cdef class BackwardPass(Walk):
         cdef bint at_end = self.parts and e.captured and node.op is not None        # (of a part: its hooks come later)
         if zero and (node.op is None or e.captured or node.flags & EXTRAS):
             zeros_for(node, 0, self.graph, self.captures, &e.gradient)
-        if has_come(e) and node.flags & EXTRAS and not e.stored and not at_end:
-            on_outputs(node, g, self.graph)
-            if node.op is not None: self.store_kept(node, g)
+        if node.flags & EXTRAS and not e.stored and not at_end and not (e.reached and not has_come(e)):
+            on_outputs(node, g if has_come(e) else NULL, self)
+            if node.op is not None and has_come(e): self.store_kept(node, g)
         if node.op is None: return self.leaf_turn(e)
         if e.early and not e.stored:                # the node's backward itself runs in recording order
             e.stored = True
@@ -377,6 +386,10 @@ cdef class BackwardPass(Walk):
         if node.flags & EXTRAS:
             before_node(node, b.g, self.graph)
             if has_hooks(node, "after"): outputs = outputs_of(node, b.g)
+            if not any_come(node, b.g):             # (pre-hooks have removed them)
+                if outputs is not None: after_node(node, b, outputs)
+                if not self.retain: self.free(node)
+                return 0
         if node.flags & PACKS: packed = unpack(node, flags(), self.retain)
         if checksums.checking: checksums.compare(node)
         nan = any_nan(b.g, node.n_out) if self.watched else False
@@ -533,6 +546,7 @@ cdef class BackwardPass(Walk):
                 self.end_consumers(False)
                 for at in range(self.n):
                     node = <Node>self.entries[at].node
+                    if node.flags & EXTRAS: forget_pass(node, self)
                     if node.op is None:
                         self.clear_busy(seen_by(self, <Leaf>node))
                     elif node.state == RUNNING and not self.entries[at].turned:     # (else another pass may run it)

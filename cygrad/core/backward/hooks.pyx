@@ -6,7 +6,8 @@ from cygrad.core.graph.around cimport changed
 from cygrad.core.store cimport layout as lay
 from cygrad.core.graph.extras cimport extras_of, give_extras
 from cygrad.core.graph.gradient_slice cimport GradientSlice, check_rows
-from cygrad.core.graph.tensor cimport Extras, Leaf, Node, Tensor, edge_of, output_layout
+from cygrad.core.graph.running cimport only_one_runs
+from cygrad.core.graph.tensor cimport EXTRAS, Extras, Leaf, Node, Tensor, edge_of, output_layout
 from cygrad.core.graph.trace cimport writes_of
 from cygrad.core.backward.gradients cimport (
     DENSE, NO_GRADIENT, ROWS, Gradient, as_tensor, drop_gradient, flowing_in, set_rows, set_tensor, share_tensor,
@@ -14,6 +15,7 @@ from cygrad.core.backward.gradients cimport (
 )
 from cygrad.core.graph.tape cimport expect_cycles
 from cygrad.core.backward.turn cimport Turn
+from cygrad.core.backward.walk cimport Walk
 from cygrad.kernels.array cimport Layout
 
 from cygrad.core.dtypes import DTYPES
@@ -61,7 +63,7 @@ cdef object call_watched(f, tuple args, bint graph, str what):
     cdef Tensor t
     cdef list seen = []
     for x in args:
-        for g in x if isinstance(x, tuple) else (x,):
+        for g in x if isinstance(x, (tuple, list)) else (x,):
             if isinstance(g, Tensor):
                 t = g
                 if graph or t.buffer.holders > 2: seen.append((t, writes_of(t.buffer)))    # (two: the pass and t)
@@ -76,15 +78,80 @@ cdef object call_watched(f, tuple args, bint graph, str what):
     return value
 
 
-cdef int on_outputs(Node node, Gradient* g, bint graph) except -1:
-    """Call the hooks on tensors, each with the complete gradient of its tensor."""
+cdef class MultiHook:
+    """A function that register_multi_grad_hook has registered on several tensors, and what has arrived in each running
+    pass. It refers to no node: each tensor's node has a MultiHookPart."""
+
+    def __cinit__(self, f, Py_ssize_t n, bint first):
+        self.f, self.n, self.first, self.passes = f, n, first, {}
+
+    cdef int arrive(self, Walk walk, Py_ssize_t at, gradient) except -1:
+        """Tensor number `at` has its gradient in the pass `walk`, or gets none (None)."""
+        cdef list gradients
+        found = self.passes.get(walk.number)
+        if self.first:
+            if found is not None or gradient is None: return 0
+        elif found is None: found = [self.awaited(walk), [None] * self.n]
+        if walk.number not in self.passes:
+            if only_one_runs(): self.passes.clear()     # (of earlier passes)
+            self.passes[walk.number] = True if self.first else found
+        value = gradient
+        if not self.first:
+            gradients = found[1]
+            gradients[at] = gradient
+            found[0] -= 1
+            if found[0] > 0: return 0
+            del self.passes[walk.number]
+            value = gradients
+        gradient = gradients = found = None             # (`value` is the only reference of this function)
+        call_watched(self.f, (value,), walk.graph, "a multi-gradient hook")
+        return 0
+
+    cdef Py_ssize_t awaited(self, Walk walk) except -1:
+        """The number of its tensors whose gradients a pass computes. None of their nodes has had its turn."""
+        cdef Py_ssize_t at, count = 0
+        cdef Node node
+        for at in range(walk.n):
+            node = <Node>walk.entries[at].node
+            if node.flags & EXTRAS and walk.entries[at].needed:
+                for part in parts_of(node): count += (<MultiHookPart>part).hook is self
+        return count
+
+
+cdef class MultiHookPart:
+    """What the hooks of one of these tensors contain."""
+
+    def __cinit__(self, MultiHook hook not None, Py_ssize_t at):
+        self.hook, self.at = hook, at
+
+
+cdef list parts_of(Node node):
+    """The MultiHookParts of a node."""
+    cdef list out = []
+    for _, f in hooks_of(node, "tensor"):
+        if type(f) is MultiHookPart: out.append(f)
+    return out
+
+
+cdef void forget_pass(Node node, Walk walk) noexcept:
+    """A pass has failed: release the gradients that wait in the hooks of a node."""
+    for part in parts_of(node): (<MultiHookPart>part).hook.passes.pop(walk.number, None)
+
+
+cdef int on_outputs(Node node, Gradient* g, Walk walk) except -1:
+    """Call the hooks on tensors, each with the complete gradient of its tensor. If `g` is NULL, none has come."""
     cdef int k
+    cdef bint missing
     what = "a hook on a variable" if node.op is None else f"a hook on a result of {node.name()}"
     for nr, f in hooks_of(node, "tensor"):
         k = nr
-        if g[k].kind == NO_GRADIENT: continue
-        value = call_watched(f, (as_tensor(&g[k]),), graph, what)
-        if value is not None: replace(&g[k], value, output_layout(node, k), node.dtype, graph, what)
+        missing = g == NULL or g[k].kind == NO_GRADIENT
+        if type(f) is MultiHookPart:
+            (<MultiHookPart>f).hook.arrive(walk, (<MultiHookPart>f).at, None if missing else as_tensor(&g[k]))
+            continue
+        if missing: continue
+        value = call_watched(f, (as_tensor(&g[k]),), walk.graph, what)
+        if value is not None: replace(&g[k], value, output_layout(node, k), node.dtype, walk.graph, what)
 
 
 cdef tuple outputs_of(Node node, const Gradient* g):
@@ -93,17 +160,20 @@ cdef tuple outputs_of(Node node, const Gradient* g):
 
 
 cdef int before_node(Node node, Gradient* g, bint graph) except -1:
-    """Call the hooks that run before a node, each with the gradients of the node's outputs."""
+    """Call the hooks that run before a node, each with the gradients of the node's outputs. Those of a variable run
+    before its gradient is stored. None in what a hook returns removes a gradient."""
     cdef int k
-    what = f"a pre-hook of {node.name()}"
+    what = "a pre-hook of a variable's node" if node.op is None else f"a pre-hook of {node.name()}"
     for f in hooks_of(node, "before"):
         values = read_values(call_watched(f, (outputs_of(node, g),), graph, what), node.n_out, what)
         for k, value in enumerate(values):
-            if value is not None: replace(&g[k], value, output_layout(node, k), node.dtype, graph, what)
+            if value is None: drop_gradient(&g[k])
+            else: replace(&g[k], value, output_layout(node, k), node.dtype, graph, what)
 
 
 cdef int after_node(Node node, Turn b, tuple outputs) except -1:
-    """Call the hooks that run after a node, each with the gradients of the node's inputs and of its outputs."""
+    """Call the hooks that run after a node, each with the gradients of the node's inputs and of its outputs. None in
+    what a hook returns removes a gradient."""
     cdef int i
     what = f"a hook of {node.name()}"
     for f in hooks_of(node, "after"):
@@ -111,7 +181,9 @@ cdef int after_node(Node node, Turn b, tuple outputs) except -1:
         values = read_values(call_watched(f, (inputs, outputs), b.graph, what), node.n_in, what)
         inputs = None                               # (so that replaced gradients have no other holder)
         for i, value in enumerate(values):
-            if value is not None and b.want[i]:
+            if not b.want[i]: continue
+            if value is None: drop_gradient(&b.dx[i])
+            else:
                 replace(&b.dx[i], value, b.input_layout(i), (<Node>edge_of(node, i).node).dtype, b.graph, what)
 
 
@@ -159,15 +231,27 @@ class Handle:
         self.remove()
 
 
+class Handles(Handle):
+    """Several registered hooks, which `remove()` and the end of a `with` block unregister together."""
+
+    def __init__(self, handles):
+        self._handles = handles
+
+    def remove(self):
+        """Unregister the hooks. A second call does nothing."""
+        for handle in self._handles: handle.remove()
+
+
 def is_consumed(Node node):
     """Whether something takes the gradients of a variable instead of .grad."""
     return bool(has_hooks(node, "consumed"))
 
 
 def register(Node node, str kind, hook):
-    """Add a hook to a node, of the kind "tensor" (on the gradient of an output: (output number, f)), "before" or
-    "after" (the node's backward: f), "accumulated" (on a leaf, when .grad is complete: f), "consumed" (on a leaf, what
-    takes its gradients: a Consumer), or "eager" (on a leaf, no hook: only eager code runs nets). Returns a Handle."""
+    """Add a hook to a node, of the kind "tensor" (on the gradient of an output: (output number, f), where f is a
+    function or a MultiHookPart), "before" or "after" (the node's backward: f), "accumulated" (on a leaf, when .grad is
+    complete: f), "consumed" (on a leaf, what takes its gradients: a Consumer), or "eager" (on a leaf, no hook: only
+    eager code runs nets). Returns a Handle."""
     cdef Extras extras = give_extras(node)
     expect_cycles()
     if extras.hooks is None: extras.hooks = {}

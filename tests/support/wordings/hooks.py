@@ -31,9 +31,15 @@ CASES = [
     (lambda: RESULT().register_post_accumulate_grad_hook(print), RuntimeError,
      "register_post_accumulate_grad_hook: this tensor of shape (2,) is not a variable; call attach_grad() or "
      "requires_grad_() on it"),
-    (lambda: RESULT().grad_fn.next_functions[0][0].register_prehook(print), RuntimeError,
-     "register_prehook: this is the node of a variable, which has no backward; use the variable's own register_hook, "
-     "which may replace the gradient"),
+    (lambda: cg.autograd.register_multi_grad_hook(VARIABLE(), print), TypeError,
+     "register_multi_grad_hook takes a list of tensors, got a float32 tensor of shape (2,)"),
+    (lambda: cg.autograd.register_multi_grad_hook([VARIABLE(), 3.0], print), TypeError,
+     "register_multi_grad_hook: tensor 1 must be a tensor, got 3.0"),
+    (lambda: cg.autograd.register_multi_grad_hook([VARIABLE(), cg.zeros(2)], print), RuntimeError,
+     "register_multi_grad_hook: no gradient flows to tensor 1, of shape (2,); call attach_grad() on it, record the "
+     "operation that computes it, or leave it out"),
+    (lambda: cg.autograd.register_multi_grad_hook([VARIABLE()], print, "some"), ValueError,
+     "register_multi_grad_hook: mode must be 'all' or 'any', got 'some'"),
     (lambda: cg.autograd.disable_saved_tensors_hooks(3), TypeError,
      "disable_saved_tensors_hooks takes the message of an error, got 3"),
     (lambda: cg.autograd.disable_saved_tensors_hooks("no").__exit__(None, None, None), RuntimeError,
