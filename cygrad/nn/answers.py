@@ -11,7 +11,7 @@ METHODS = {
     "to": "use astype(dtype); all memory is the CPU's", "cuda": CPU, "cpu": CPU, "float": "use astype(\"float32\")",
     "double": "use astype(\"float64\")", "half": HALF, "bfloat16": BFLOAT16, "type": "use astype(dtype)",
     "collect_params": "use named_parameters()", "get_parameters": "use named_parameters()",
-    "register_full_backward_hook": "use register_hook() of a tensor, such as the result, in a forward hook",
+    "register_backward_hook": "use register_full_backward_hook(hook)",
     "compile": "operations run immediately, so there is nothing to compile",
     "hybridize": "operations run immediately, so there is nothing to compile",
     "initialize": "layers are initialized when they are made; cygrad.nn.init has other distributions",

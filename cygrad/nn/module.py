@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from inspect import getattr_static
 from reprlib import recursive_repr
@@ -377,7 +378,7 @@ class Module(CallBase):
                                  "determinism_check": determinism_check}
         checkpoint(lambda: None, **given)           # (which checks them)
         self._checkpoint = given if on else None
-        if on and self._hooks is None: self._hooks = {}, {}         # (so that the call looks)
+        if on and self._hooks is None: self._hooks = {}, {}, {}, {}     # (so that the call looks)
         return self
 
     # ---- calls -------------------------------------------------------------------------------------------------------
@@ -389,44 +390,83 @@ class Module(CallBase):
         returns None or (args, kwargs). `prepend` puts it before other hooks. Returns a handle with `remove()`."""
         return self._add_hook(0, "register_forward_pre_hook", hook, prepend, with_kwargs)
 
-    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
-                              with_kwargs: bool = False) -> HookHandle:
+    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False,
+                              always_call: bool = False) -> HookHandle:
         """Call `hook(module, args, result)` after each forward. If it returns something, that replaces the result. With
-        `with_kwargs`: `hook(module, args, kwargs, result)`. `prepend` puts it before other hooks. Returns a handle with
-        `remove()`."""
-        return self._add_hook(1, "register_forward_hook", hook, prepend, with_kwargs)
+        `with_kwargs`: `hook(module, args, kwargs, result)`. `prepend` puts it before other hooks. With `always_call` it
+        is called also if forward or another hook raises an error, with the result so far, perhaps None; an error of its
+        own then becomes a warning. Returns a handle with `remove()`."""
+        return self._add_hook(1, "register_forward_hook", hook, prepend, with_kwargs, always_call)
 
-    def _add_hook(self, place, caller, hook, prepend, with_kwargs):
+    def register_full_backward_pre_hook(self, hook: Callable[[Any, Any], Any], prepend: bool = False) -> HookHandle:
+        """Call `hook(module, grad_output)` in each backward pass, when the gradients of the results of a call are
+        complete: a tuple of tensors, with None for what is not a tensor and for what no gradient reaches. If it returns
+        a tuple (or a tensor, if there is one result), that replaces them. `prepend` puts it before other hooks. Returns
+        a handle with `remove()`, which does not change calls that were recorded before."""
+        return self._add_hook(2, "register_full_backward_pre_hook", hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[[Any, Any, Any], Any], prepend: bool = False) -> HookHandle:
+        """Call `hook(module, grad_input, grad_output)` in each backward pass, when the gradients of the positional
+        arguments of a call are complete: tuples of tensors, with None for what is not a tensor; those of this call
+        only, if an argument is used elsewhere too. If it returns a tuple (or a tensor, if there is one argument), that
+        replaces grad_input. If no gradient flows to the arguments, it is called when grad_output is complete, with None
+        for each argument. `prepend` puts it before other hooks.
+
+        forward gets new tensors that share the memory of the arguments, and the caller gets such tensors of the
+        results; to write to them in place while recording raises InplaceError. A call with such hooks cannot be
+        captured. Returns a handle with `remove()`, which does not change calls that were recorded before."""
+        return self._add_hook(3, "register_full_backward_hook", hook, prepend)
+
+    def _add_hook(self, place, caller, hook, prepend, with_kwargs=False, always_call=False):
         if not callable(hook): raise TypeError(f"{caller} takes a function, got {described(hook)}")
-        if self._hooks is None: self._hooks = {}, {}
+        if self._hooks is None: self._hooks = {}, {}, {}, {}
         hooks = self._hooks[place]
         key = object()
         others = dict(hooks) if prepend else {}
         if prepend: hooks.clear()
-        hooks[key] = hook, with_kwargs
+        hooks[key] = hook, with_kwargs, always_call
         hooks.update(others)
         return HookHandle(hooks, key)
 
     def _watched_call(self, args, kwargs):
         """The call of a module that has hooks, waits for its sizes or is checkpointed, or in a memory profile."""
-        before, after = self._hooks or ({}, {})
-        if not before and not after and self._checkpoint is None: self._hooks = None    # all were removed
-        for hook, with_kwargs in tuple(before.values()):
-            if with_kwargs:
-                found = hook(self, args, kwargs)
-                if found is not None: args, kwargs = found
-            else:
-                found = hook(self, args)
-                if found is not None: args = found if isinstance(found, tuple) else (found,)
-        if self._pending:
-            with MAKING:                            # (the first calls of several threads make the parameters once)
-                if self._pending: first_call(self, args, kwargs)
-        if self._checkpoint is None: y = self.forward(*args, **kwargs)
-        else: y = checkpoint(lambda: self.forward(*args, **kwargs), **self._checkpoint)
-        for hook, with_kwargs in tuple(after.values()):
-            found = hook(self, args, kwargs, y) if with_kwargs else hook(self, args, y)
-            if found is not None: y = found
-        return y
+        before, after, *backward = self._hooks or ({}, {}, {}, {})
+        if self._hooks and not any(self._hooks) and self._checkpoint is None: self._hooks = None    # all were removed
+        watched = None
+        if any(backward):
+            from cygrad.nn.backward_hooks import WatchedCall
+
+            watched = WatchedCall(self, *([f for f, *_ in hooks.values()] for hooks in backward))
+        called, y = set(), None
+        try:
+            for hook, with_kwargs, _ in tuple(before.values()):
+                found = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+                if found is None: continue
+                if not with_kwargs: args = found if isinstance(found, tuple) else (found,)
+                elif isinstance(found, tuple) and len(found) == 2: args, kwargs = found
+                else:
+                    raise TypeError(f"a forward pre-hook with kwargs of {type(self).__name__} returned "
+                                    f"{described(found)}; it may return None or (args, kwargs)")
+            if self._pending:
+                with MAKING:                        # (the first calls of several threads make the parameters once)
+                    if self._pending: first_call(self, args, kwargs)
+            if watched is not None: args = watched.take(args)
+            if self._checkpoint is None: y = self.forward(*args, **kwargs)
+            else: y = checkpoint(lambda: self.forward(*args, **kwargs), **self._checkpoint)
+            for key, (hook, with_kwargs, _) in tuple(after.items()):
+                called.add(key)
+                found = hook(self, args, kwargs, y) if with_kwargs else hook(self, args, y)
+                if found is not None: y = found
+            return y if watched is None else watched.give(y)
+        except Exception:
+            for key, (hook, with_kwargs, always_call) in tuple(after.items()):
+                if not always_call or key in called: continue
+                try: found = hook(self, args, kwargs, y) if with_kwargs else hook(self, args, y)
+                except Exception as e:
+                    warnings.warn(f"a forward hook of {type(self).__name__} with always_call=True raised "
+                                  f"{type(e).__name__} after another error: {e}", stacklevel=2)
+                else: y = y if found is None else found
+            raise
 
     # ---- unknown sizes (see waiting.py) ------------------------------------------------------------------------------
 

@@ -90,6 +90,7 @@ SCOPES = {                  # scopes, with the type of x in `with SCOPE as x`, a
     "cg.testing.fail_allocation(1)": "cygrad.testing.scopes.Failure",
     "cg.testing.assert_no_leak()": "None",
     "cg.nn.ReLU().register_forward_hook(print)": "cygrad.nn.module.HookHandle",
+    "cg.nn.ReLU().register_full_backward_hook(print)": "cygrad.nn.module.HookHandle",
     "cg.graph.Workspace().immediate()": "cygrad.nets.immediate.Immediate",
     "cg.comm.Communicator().all_reduce_callback([w], 1024)": "cygrad.comm.overlap.AllReduceScope",
 }

@@ -36,6 +36,21 @@ def result():
         return nn.Parameter(cg.ones(2)) * 2
 
 
+def backward_hooked(hook, tracked=True):
+    module = nn.Identity() if tracked else nn.Linear(2, 2)
+    module.register_full_backward_hook(hook)
+    x = cg.ones((1, 2))
+    if tracked: x.attach_grad()
+    with cg.record(): y = module(x).sum()
+    y.backward()
+
+
+def pre_hooked(hook):
+    module = nn.Identity()
+    module.register_forward_pre_hook(hook, with_kwargs=True)
+    module(cg.ones(2))
+
+
 def filled_while_recording():
     with cg.record(): nn.Linear(None, 7).weight.fill_(1)
 
@@ -129,6 +144,14 @@ CASES = [
      "cygrad.train_mode():`, or call train(None), after which it follows the thread"),
     (lambda: net().register_forward_hook(3), TypeError, "register_forward_hook takes a function, got 3"),
     (lambda: net().register_forward_pre_hook(None), TypeError, "register_forward_pre_hook takes a function, got None"),
+    (lambda: net().register_full_backward_hook(3), TypeError, "register_full_backward_hook takes a function, got 3"),
+    (lambda: backward_hooked(lambda *_: (None, None)), ValueError,
+     "a full backward hook of Identity returned 2 values; it may return None, or a tuple of 1 tensors or None"),
+    (lambda: backward_hooked(lambda *_: (cg.ones(2),), False), ValueError,
+     "a full backward hook of Linear returned a gradient, but none flows to the arguments of this call; it may return "
+     "None"),
+    (lambda: pre_hooked(lambda module, args, kwargs: 3), TypeError,
+     "a forward pre-hook with kwargs of Identity returned 3; it may return None or (args, kwargs)"),
     (lambda: nn.Module()(1), NotImplementedError,
      "Module has no forward; implement forward(self, ...) in the class"),
     (lambda: nn.Sequential(nn.Linear(3, 2)).load_state_dict(nn.Sequential(nn.Linear(None, 2)).state_dict()), ValueError,
