@@ -36,6 +36,7 @@ _FAMILIES = {
     ),
     "recurrent": ("GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"),
     "attention": ("MultiheadAttention", "TransformerBlock", "TransformerEncoderLayer"),
+    "transformer": ("Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder"),
     "summary": ("Summary", "SummaryRow"),
     "loss": (
         "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",

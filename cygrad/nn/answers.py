@@ -18,8 +18,6 @@ METHODS = {
 }
 # Names of torch.nn.
 SETATTR = "assign each parameter to an attribute, setattr(self, f\"w{i}\", nn.Parameter(data))"
-STACK = "use Sequential of TransformerBlock"
-DECODER = "write a Module with MultiheadAttention and LayerNorm; TransformerBlock(causal=True) has self-attention only"
 ONE_CPU = "use one model; all memory is the CPU's"
 UNPOOL = "there is no inverse of max_pool; Upsample and ConvTranspose2d enlarge"
 NN = {
@@ -35,8 +33,6 @@ NN = {
     **{f"Lazy{layer}{n}d": f"use {layer}{n}d(None, ...), whose first call gives the number of channels"
        for layer in ("BatchNorm", "Conv", "ConvTranspose", "InstanceNorm") for n in (1, 2, 3)},
     "Unflatten": "call reshape() in forward",
-    "TransformerEncoder": STACK, "TransformerDecoder": DECODER, "TransformerDecoderLayer": DECODER,
-    "Transformer": STACK + " for the encoder; there is no decoder",
     "DataParallel": ONE_CPU, "parallel": ONE_CPU, "DistributedDataParallel": ONE_CPU,
     "SyncBatchNorm": "use BatchNorm2d; all memory is the CPU's",
     "AlphaDropout": "use Dropout, which does not keep the mean and variance",
@@ -62,6 +58,8 @@ LAYER = {
     "inplace": "its result is a new tensor; leave it out", "size_average": "use reduction=\"mean\" or \"sum\"",
     "reduce": "use reduction=\"none\" for one loss per element", "norm_type": "there is no max_norm either",
     "_weight": "use Embedding.from_pretrained(weight)",
+    "enable_nested_tensor": "there are no nested tensors; leave it out",
+    "mask_check": "masks are always checked; leave it out",
 }
 WITH_INPLACE = "cygrad.nn.activation", "cygrad.nn.dropout"         # the modules whose layers have it in PyTorch
 

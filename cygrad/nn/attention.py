@@ -1,4 +1,4 @@
-"""MultiheadAttention and TransformerBlock."""
+"""MultiheadAttention and TransformerBlock. transformer.py has decoders, and stacks of layers."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from cygrad.ops.reductions.reduce import any as any_of
 from cygrad.ops.reductions.reduce import mean
 from cygrad.ops.shapes.shape import permute, reshape, swapaxes
 from cygrad.ops.reductions.softmax import softmax
+
+Activation = Literal["relu", "gelu"] | Callable[[Tensor], Tensor]        # the argument of layers of transformers
 
 
 class MultiheadAttention(Module):
@@ -214,7 +216,65 @@ def joined(a, b):
     return where(b, a, -math.inf) if b.dtype == "bool" else a + b
 
 
-class TransformerBlock(Module):
+class TransformerLayer(Module):
+    """The base of TransformerBlock and TransformerDecoderLayer: the parts that both have, and the linear layers."""
+
+    self_attn: MultiheadAttention
+    linear1: Linear
+    dropout: Dropout
+    linear2: Linear
+    norm1: LayerNorm
+    norm2: LayerNorm
+    dropout1: Dropout
+    dropout2: Dropout
+
+    def _make(self, attentions, d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+              norm_first, bias, device, dtype, causal, generator):
+        """Make the parts in PyTorch's order: a norm and a Dropout for each of the attentions and for the linear
+        layers."""
+        if isinstance(activation, str) and activation not in ("relu", "gelu") or not (
+                isinstance(activation, str) or callable(activation)):
+            raise ValueError(f"{type(self).__name__}: activation must be \"relu\", \"gelu\" or a function, got "
+                             f"{described(activation)}")
+        dtype = floating(self, device, dtype)
+        made = {"dtype": dtype, "generator": generator}
+        for name in attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made))
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
+        self.dropout = Dropout(dropout, generator=generator)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
+        numbers = range(1, len(attentions) + 2)
+        for i in numbers: setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype))
+        for i in numbers: setattr(self, f"dropout{i}", Dropout(dropout, generator=generator))
+        self.activation, self.norm_first, self.causal = activation, bool(norm_first), bool(causal)
+
+    def _attention(self, x, mask, padding, causal):
+        return self.dropout1(self.self_attn(x, x, x, padding, False, mask, True, causal)[0])
+
+    def _linears(self, x):
+        """linear2(dropout(activation(linear1(x))))"""
+        first = self.linear1
+        if self.activation == "relu" and type(first) is Linear and first._hooks is None: x = first(x, "relu")
+        else:                                       # (hooks get the result before the activation)
+            x = first(x)
+            x = relu(x) if self.activation == "relu" else gelu(x) if self.activation == "gelu" else self.activation(x)
+        return self.linear2(self.dropout(x))
+
+    def _check(self, name, x):
+        """Raise ValueError if an input does not fit. forward() calls it when an operator has failed."""
+        n, shape = self.self_attn.embed_dim, np.shape(x)
+        if len(shape) in (2, 3) and shape[-1] == n: return
+        raise ValueError(f"{type(self).__name__}: {name} must have 3 dimensions, or 2 without a batch, of which the "
+                         f"last is d_model={n}, got {shape}") from None
+
+    def extra_repr(self) -> str:
+        """The arguments that differ from their defaults and are not those of a child."""
+        text = [f"{name}=True" for name in ("norm_first", "causal") if getattr(self, name)]
+        if self.activation != "relu": text.insert(0, f"activation={self.activation!r}")
+        return ", ".join(text)
+
+
+class TransformerBlock(TransformerLayer):
     """Self-attention and two linear layers, each with a residual connection, dropout and layer normalization: PyTorch's
     TransformerEncoderLayer, with its arguments, defaults and names of parameters. x is (steps, batch, d_model), or
     (batch, steps, d_model) with `batch_first`, or (steps, d_model).
@@ -229,23 +289,11 @@ class TransformerBlock(Module):
     attention weights is not made."""
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: Literal["relu", "gelu"] | Callable[[Tensor], Tensor] = "relu",
-                 layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-                 device: Any = None, dtype: Any = None, *, causal: bool = False, generator: Generator | None = None):
-        if isinstance(activation, str) and activation not in ("relu", "gelu") or not (
-                isinstance(activation, str) or callable(activation)):
-            raise ValueError(f"TransformerBlock: activation must be \"relu\", \"gelu\" or a function, got "
-                             f"{described(activation)}")
-        dtype = floating(self, device, dtype)
-        made = {"dtype": dtype, "generator": generator}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, bias, **made)
-        self.dropout = Dropout(dropout, generator=generator)
-        self.linear2 = Linear(dim_feedforward, d_model, bias, **made)
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        self.dropout1, self.dropout2 = Dropout(dropout, generator=generator), Dropout(dropout, generator=generator)
-        self.activation, self.norm_first, self.causal = activation, bool(norm_first), bool(causal)
+                 activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None, *,
+                 causal: bool = False, generator: Generator | None = None):
+        self._make(("self_attn",), d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+                   norm_first, bias, device, dtype, causal, generator)
 
     def forward(self, src: Tensor, src_mask: Any = None, src_key_padding_mask: Any = None,
                 is_causal: bool = False) -> Tensor:
@@ -258,27 +306,11 @@ class TransformerBlock(Module):
             x = self.norm1(x + self._attention(x, *masks))
             return self.norm2(x + self._mlp(x))
         except ValueError:
-            n, shape = self.self_attn.embed_dim, np.shape(src)
-            if len(shape) in (2, 3) and shape[-1] == n: raise
-            raise ValueError(f"{type(self).__name__}: src must have 3 dimensions, or 2 without a batch, of which the "
-                             f"last is d_model={n}, got {shape}") from None
-
-    def _attention(self, x, mask, padding, causal):
-        return self.dropout1(self.self_attn(x, x, x, padding, False, mask, True, causal)[0])
+            self._check("src", src)
+            raise
 
     def _mlp(self, x):
-        first = self.linear1
-        if self.activation == "relu" and type(first) is Linear and first._hooks is None: x = first(x, "relu")
-        else:                                       # (hooks get the result before the activation)
-            x = first(x)
-            x = relu(x) if self.activation == "relu" else gelu(x) if self.activation == "gelu" else self.activation(x)
-        return self.dropout2(self.linear2(self.dropout(x)))
-
-    def extra_repr(self) -> str:
-        """The arguments that differ from their defaults and are not those of a child."""
-        text = [f"{name}=True" for name in ("norm_first", "causal") if getattr(self, name)]
-        if self.activation != "relu": text.insert(0, f"activation={self.activation!r}")
-        return ", ".join(text)
+        return self.dropout2(self._linears(x))
 
 
 TransformerEncoderLayer = TransformerBlock                 # PyTorch's name

@@ -39,6 +39,8 @@ STEPS = {
     "lstm": (lambda: Last(nn.LSTM(4, 3, 2, bidirectional=True)), lambda: [numbers(5, 2, 4)]),
     "gru": (lambda: Last(nn.GRU(4, 3)), lambda: [numbers(5, 2, 4)]),
     "block": (lambda: nn.TransformerBlock(8, 2, 12, 0.0, "gelu", norm_first=True), lambda: [numbers(5, 2, 8)]),
+    "decoder": (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 12, 0.0), 2),
+                lambda: [numbers(5, 2, 8), numbers(4, 2, 8)]),
     "tied": (lambda: tied(), lambda: [numbers(5, 4)]),
     "loss": (lambda: nn.LinearCrossEntropyLoss(4, 3, bias=True), lambda: [numbers(3, 4), CLASSES]),
 }

@@ -67,7 +67,6 @@ WITHOUT = {
                     "cygrad has no such function"),
     **dict.fromkeys([f"Lazy{name}{d}d" for d in (1, 2, 3) for name in ("Conv", "ConvTranspose")],
                     "in_channels=None does that; see test_conv.py"),
-    **dict.fromkeys(("TransformerEncoder", "TransformerDecoderLayer", "Transformer"), "cygrad has no such layer"),
 }
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ def made(m, cls, first=(), without=()):
     import torch
 
     def converted(v):
+        if isinstance(v, torch.nn.TransformerEncoderLayer): return block(v)
         if callable(v): return getattr(cg, v.__name__)          # an activation
         return cg.tensor(v.numpy(force=True)) if isinstance(v, torch.Tensor) else v
 
@@ -26,6 +27,14 @@ def made(m, cls, first=(), without=()):
         cg.set_default_dtype(default)
     layer.load_state_dict({name: x.numpy(force=True) for name, x in m.state_dict().items()})
     return layer.train(m.training)
+
+
+def block(m):
+    """The layer of a TransformerEncoder, with the same structure; it is copied, and gets the encoder's state."""
+    return nn.TransformerEncoderLayer(
+        m.self_attn.embed_dim, m.self_attn.num_heads, m.linear1.out_features, m.dropout.p,
+        getattr(cg, m.activation.__name__), batch_first=m.self_attn.batch_first, norm_first=m.norm_first,
+        bias=m.linear1.bias is not None)
 
 
 def holding(layer, tensors):

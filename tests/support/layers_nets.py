@@ -55,5 +55,6 @@ NETS = [
     *(layer(f"{name}Pad{d}d", check=negative) for name in ("Zero", "Constant", "Reflection", "Replication", "Circular")
       for d in (1, 2, 3)),
     attention("MultiheadAttention"),
-    layer("TransformerEncoderLayer", theirs=in_steps),
+    *(layer(name, theirs=in_steps) for name in ("TransformerEncoderLayer", "TransformerEncoder",
+                                                "TransformerDecoderLayer", "Transformer")),
 ]

@@ -303,7 +303,9 @@ def samples_of(info):
         for sample in info.module_inputs_func(info, device="cpu", dtype=torch.float64, requires_grad=True,
                                               training=training, **packed):
             given = sample.constructor_input
-            m = info.module_cls(*given.args, **given.kwargs).to(torch.float64).train(training)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "enable_nested_tensor is True", UserWarning)  # TransformerEncoder
+                m = info.module_cls(*given.args, **given.kwargs).to(torch.float64).train(training)
             m.made_with = given.args, given.kwargs      # for layers.py
             args = tuple(unpacked(m, x) for x in sample.forward_input.args)
             if info.is_lazy: m(*args)
