@@ -79,7 +79,10 @@ def of_layer(cls, given, named):
     for key in named:
         if key in names: continue
         ours = next((name for name in KEYWORDS.get(key, ()) if name in names), None)
-        if ours is not None: return f"{cls.__name__} takes {ours}, not {key}"
+        if ours is not None:
+            others = "..., " if given or len(named) > 1 else ""
+            return (f"{cls.__name__} takes {ours}, not {key}: {cls.__name__}({others}{ours}="
+                    f"{described(named[key])})")
         advice = LAYER.get(key) or WITHOUT.get(key)
         listed = f"; it takes {', '.join(names)}" if names else ""
         return f"{cls.__name__} takes no {key}" + (f": {advice}" if advice else listed)
@@ -88,7 +91,8 @@ def of_layer(cls, given, named):
     takes = f"{cls.__name__} takes " + (f"only {first} by position" if most else
                                         "its arguments by name" if last else "no arguments")
     if isinstance(given[most], bool) and cls.__module__ in WITH_INPLACE:
-        return f"{takes}: PyTorch's inplace does not exist, {LAYER['inplace']}"
+        return (f"{takes}: PyTorch's inplace does not exist, its result is a new tensor; write "
+                f"{cls.__name__}({', '.join(map(described, given[:most]))})")
     if "reduction" in last:
         value = next((x for x in given if isinstance(x, str)), "mean")
         return f"{takes}: write reduction={described(value)}; PyTorch's size_average and reduce do not exist"
