@@ -204,6 +204,7 @@ from cygrad.ops.linalg.linalg import linear as linear
 from cygrad.ops.losses.linear_entropy import linear_cross_entropy as linear_cross_entropy
 from cygrad.core.interop.creation import linspace as linspace
 from cygrad.io.saving import load as load
+from cygrad.ops.layers.channels import local_response_norm as local_response_norm
 from cygrad.ops.elementwise.functions import log as log
 from cygrad.ops.elementwise.special import log10 as log10
 from cygrad.ops.elementwise.functions import log1p as log1p

@@ -9,15 +9,15 @@ from cygrad.nn.module import HookHandle, LoadResult, Module
 from cygrad.nn.parameter import Parameter
 
 _FAMILIES = {
-    "containers": ("ModuleDict", "ModuleList", "Sequential"),
+    "containers": ("ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"),
     "linear": ("Bilinear", "Flatten", "Identity", "Linear"),
     "embedding": ("Embedding", "EmbeddingBag"),
     "distance": ("CosineSimilarity", "PairwiseDistance"),
-    "dropout": ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d"),
+    "dropout": ("AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"),
     "activation": (
         "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
-        "LogSoftmax", "Mish", "PReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin",
-        "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+        "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d",
+        "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
     ),
     "conv": ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
     "images": (
@@ -32,7 +32,7 @@ _FAMILIES = {
     ),
     "normalization": (
         "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-        "LayerNorm", "RMSNorm",
+        "LayerNorm", "LocalResponseNorm", "RMSNorm",
     ),
     "recurrent": ("GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"),
     "attention": ("MultiheadAttention", "TransformerBlock", "TransformerEncoderLayer"),

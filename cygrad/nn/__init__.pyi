@@ -6,6 +6,7 @@ from cygrad.nn.pooling import AdaptiveAvgPool3d as AdaptiveAvgPool3d
 from cygrad.nn.pooling import AdaptiveMaxPool1d as AdaptiveMaxPool1d
 from cygrad.nn.pooling import AdaptiveMaxPool2d as AdaptiveMaxPool2d
 from cygrad.nn.pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from cygrad.nn.dropout import AlphaDropout as AlphaDropout
 from cygrad.nn.pooling import AvgPool1d as AvgPool1d
 from cygrad.nn.pooling import AvgPool2d as AvgPool2d
 from cygrad.nn.pooling import AvgPool3d as AvgPool3d
@@ -39,6 +40,7 @@ from cygrad.nn.dropout import Dropout3d as Dropout3d
 from cygrad.nn.activation import ELU as ELU
 from cygrad.nn.embedding import Embedding as Embedding
 from cygrad.nn.embedding import EmbeddingBag as EmbeddingBag
+from cygrad.nn.dropout import FeatureAlphaDropout as FeatureAlphaDropout
 from cygrad.nn.linear import Flatten as Flatten
 from cygrad.nn.images import Fold as Fold
 from cygrad.nn.activation import GELU as GELU
@@ -70,6 +72,7 @@ from cygrad.nn.activation import LeakyReLU as LeakyReLU
 from cygrad.nn.linear import Linear as Linear
 from cygrad.nn.loss import LinearCrossEntropyLoss as LinearCrossEntropyLoss
 from cygrad.nn.module import LoadResult as LoadResult
+from cygrad.nn.normalization import LocalResponseNorm as LocalResponseNorm
 from cygrad.nn.activation import LogSigmoid as LogSigmoid
 from cygrad.nn.activation import LogSoftmax as LogSoftmax
 from cygrad.nn.loss import MSELoss as MSELoss
@@ -89,12 +92,15 @@ from cygrad.nn.loss import NLLLoss as NLLLoss
 from cygrad.nn.activation import PReLU as PReLU
 from cygrad.nn.distance import PairwiseDistance as PairwiseDistance
 from cygrad.nn.parameter import Parameter as Parameter
+from cygrad.nn.containers import ParameterDict as ParameterDict
+from cygrad.nn.containers import ParameterList as ParameterList
 from cygrad.nn.images import PixelShuffle as PixelShuffle
 from cygrad.nn.images import PixelUnshuffle as PixelUnshuffle
 from cygrad.nn.loss import PoissonNLLLoss as PoissonNLLLoss
 from cygrad.nn.normalization import RMSNorm as RMSNorm
 from cygrad.nn.recurrent import RNN as RNN
 from cygrad.nn.recurrent import RNNCell as RNNCell
+from cygrad.nn.activation import RReLU as RReLU
 from cygrad.nn.activation import ReLU as ReLU
 from cygrad.nn.activation import ReLU6 as ReLU6
 from cygrad.nn.images import ReflectionPad1d as ReflectionPad1d
@@ -133,4 +139,4 @@ from cygrad.nn.images import ZeroPad1d as ZeroPad1d
 from cygrad.nn.images import ZeroPad2d as ZeroPad2d
 from cygrad.nn.images import ZeroPad3d as ZeroPad3d
 from cygrad.nn import init as init
-__all__ = ['AdaptiveAvgPool1d', 'AdaptiveAvgPool2d', 'AdaptiveAvgPool3d', 'AdaptiveMaxPool1d', 'AdaptiveMaxPool2d', 'AdaptiveMaxPool3d', 'AvgPool1d', 'AvgPool2d', 'AvgPool3d', 'BCELoss', 'BCEWithLogitsLoss', 'BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', 'Bilinear', 'CELU', 'CTCLoss', 'CircularPad1d', 'CircularPad2d', 'CircularPad3d', 'ConstantPad1d', 'ConstantPad2d', 'ConstantPad3d', 'Conv1d', 'Conv2d', 'Conv3d', 'ConvTranspose1d', 'ConvTranspose2d', 'ConvTranspose3d', 'CosineEmbeddingLoss', 'CosineSimilarity', 'CrossEntropyLoss', 'Dropout', 'Dropout1d', 'Dropout2d', 'Dropout3d', 'ELU', 'Embedding', 'EmbeddingBag', 'Flatten', 'Fold', 'GELU', 'GLU', 'GRU', 'GRUCell', 'GaussianNLLLoss', 'GroupNorm', 'Hardshrink', 'Hardsigmoid', 'Hardswish', 'Hardtanh', 'HingeEmbeddingLoss', 'HookHandle', 'HuberLoss', 'Identity', 'InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d', 'KLDivLoss', 'L1Loss', 'LPPool1d', 'LPPool2d', 'LPPool3d', 'LSTM', 'LSTMCell', 'LayerNorm', 'LeakyReLU', 'Linear', 'LinearCrossEntropyLoss', 'LoadResult', 'LogSigmoid', 'LogSoftmax', 'MSELoss', 'MarginRankingLoss', 'MaxPool1d', 'MaxPool2d', 'MaxPool3d', 'Mish', 'Module', 'ModuleDict', 'ModuleList', 'MultiLabelMarginLoss', 'MultiLabelSoftMarginLoss', 'MultiMarginLoss', 'MultiheadAttention', 'NLLLoss', 'PReLU', 'PairwiseDistance', 'Parameter', 'PixelShuffle', 'PixelUnshuffle', 'PoissonNLLLoss', 'RMSNorm', 'RNN', 'RNNCell', 'ReLU', 'ReLU6', 'ReflectionPad1d', 'ReflectionPad2d', 'ReflectionPad3d', 'ReplicationPad1d', 'ReplicationPad2d', 'ReplicationPad3d', 'SELU', 'Sequential', 'SiLU', 'Sigmoid', 'SmoothL1Loss', 'SoftMarginLoss', 'Softmax', 'Softmax2d', 'Softmin', 'Softplus', 'Softshrink', 'Softsign', 'Summary', 'SummaryRow', 'Tanh', 'Tanhshrink', 'Threshold', 'Transformer', 'TransformerBlock', 'TransformerDecoder', 'TransformerDecoderLayer', 'TransformerEncoder', 'TransformerEncoderLayer', 'TripletMarginLoss', 'Unfold', 'Upsample', 'ZeroPad1d', 'ZeroPad2d', 'ZeroPad3d', 'init']
+__all__ = ['AdaptiveAvgPool1d', 'AdaptiveAvgPool2d', 'AdaptiveAvgPool3d', 'AdaptiveMaxPool1d', 'AdaptiveMaxPool2d', 'AdaptiveMaxPool3d', 'AlphaDropout', 'AvgPool1d', 'AvgPool2d', 'AvgPool3d', 'BCELoss', 'BCEWithLogitsLoss', 'BatchNorm1d', 'BatchNorm2d', 'BatchNorm3d', 'Bilinear', 'CELU', 'CTCLoss', 'CircularPad1d', 'CircularPad2d', 'CircularPad3d', 'ConstantPad1d', 'ConstantPad2d', 'ConstantPad3d', 'Conv1d', 'Conv2d', 'Conv3d', 'ConvTranspose1d', 'ConvTranspose2d', 'ConvTranspose3d', 'CosineEmbeddingLoss', 'CosineSimilarity', 'CrossEntropyLoss', 'Dropout', 'Dropout1d', 'Dropout2d', 'Dropout3d', 'ELU', 'Embedding', 'EmbeddingBag', 'FeatureAlphaDropout', 'Flatten', 'Fold', 'GELU', 'GLU', 'GRU', 'GRUCell', 'GaussianNLLLoss', 'GroupNorm', 'Hardshrink', 'Hardsigmoid', 'Hardswish', 'Hardtanh', 'HingeEmbeddingLoss', 'HookHandle', 'HuberLoss', 'Identity', 'InstanceNorm1d', 'InstanceNorm2d', 'InstanceNorm3d', 'KLDivLoss', 'L1Loss', 'LPPool1d', 'LPPool2d', 'LPPool3d', 'LSTM', 'LSTMCell', 'LayerNorm', 'LeakyReLU', 'Linear', 'LinearCrossEntropyLoss', 'LoadResult', 'LocalResponseNorm', 'LogSigmoid', 'LogSoftmax', 'MSELoss', 'MarginRankingLoss', 'MaxPool1d', 'MaxPool2d', 'MaxPool3d', 'Mish', 'Module', 'ModuleDict', 'ModuleList', 'MultiLabelMarginLoss', 'MultiLabelSoftMarginLoss', 'MultiMarginLoss', 'MultiheadAttention', 'NLLLoss', 'PReLU', 'PairwiseDistance', 'Parameter', 'ParameterDict', 'ParameterList', 'PixelShuffle', 'PixelUnshuffle', 'PoissonNLLLoss', 'RMSNorm', 'RNN', 'RNNCell', 'RReLU', 'ReLU', 'ReLU6', 'ReflectionPad1d', 'ReflectionPad2d', 'ReflectionPad3d', 'ReplicationPad1d', 'ReplicationPad2d', 'ReplicationPad3d', 'SELU', 'Sequential', 'SiLU', 'Sigmoid', 'SmoothL1Loss', 'SoftMarginLoss', 'Softmax', 'Softmax2d', 'Softmin', 'Softplus', 'Softshrink', 'Softsign', 'Summary', 'SummaryRow', 'Tanh', 'Tanhshrink', 'Threshold', 'Transformer', 'TransformerBlock', 'TransformerDecoder', 'TransformerDecoderLayer', 'TransformerEncoder', 'TransformerEncoderLayer', 'TripletMarginLoss', 'Unfold', 'Upsample', 'ZeroPad1d', 'ZeroPad2d', 'ZeroPad3d', 'init']

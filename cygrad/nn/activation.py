@@ -6,9 +6,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from cygrad.core.errors import described
+from cygrad.core.execute.generator import Generator
 from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import full
-from cygrad.nn.factory import floating, number, size
+from cygrad.core.interop.numpy import asarray
+from cygrad.nn.factory import floating, number, size, source
 from cygrad.nn.module import Module
 from cygrad.ops.elementwise import compare, elementwise, functions
 from cygrad.ops.reductions import softmax
@@ -114,6 +116,29 @@ class LeakyReLU(Module):
     def forward(self, x: Tensor) -> Tensor:
         """x for x > 0, else negative_slope x"""
         return activations.leaky_relu(x, self.negative_slope)
+
+
+class RReLU(Module):
+    """x for x > 0, else a x (Xu et al. 2015). In train mode each a is from U(lower, upper), so that backward saves one
+    number for each element of x; in predict mode it is their mean, (lower + upper) / 2. The numbers come from
+    `generator` (None: the default one)."""
+
+    _shown = "lower", "upper"
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, *, generator: Generator | None = None):
+        self.lower, self.upper = number(self, "lower", lower), number(self, "upper", upper)
+        if not self.lower <= self.upper:
+            raise ValueError(f"RReLU: lower must be at most upper, got {described(lower)} and {described(upper)}")
+        source(generator)
+        self.generator = generator
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x for x > 0, else a x"""
+        x = asarray(x)
+        if x.dtype.kind != "f": raise TypeError(f"RReLU: x must be float32 or float64, got {x.dtype}")
+        if not self._training(): return activations.leaky_relu(x, (self.lower + self.upper) / 2)
+        slopes = source(self.generator).uniform(x.shape, self.lower, self.upper, dtype=x.dtype)
+        return x * compare.where(compare.less_equal(x.detach(), 0), slopes, 1.0)
 
 
 class PReLU(Module):

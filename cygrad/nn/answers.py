@@ -17,7 +17,6 @@ METHODS = {
     "initialize": "layers are initialized when they are made; cygrad.nn.init has other distributions",
 }
 # Names of torch.nn.
-SETATTR = "assign each parameter to an attribute, setattr(self, f\"w{i}\", nn.Parameter(data))"
 ONE_CPU = "use one model; all memory is the CPU's"
 UNPOOL = "there is no inverse of max_pool; Upsample and ConvTranspose2d enlarge"
 NN = {
@@ -26,7 +25,6 @@ NN = {
     "modules": "layers are in cygrad.nn itself",
     "attention": "use cygrad.scaled_dot_product_attention", "Container": "use Module",
     "Buffer": "call register_buffer(name, tensor) in the module",
-    "ParameterList": SETATTR, "ParameterDict": SETATTR,
     "UninitializedParameter": "pass None as the size of the input; the first call gives it",
     "UninitializedBuffer": "pass None as the size of the input; the first call gives it",
     "LazyLinear": "use Linear(None, out_features), whose first call gives in_features",
@@ -35,9 +33,6 @@ NN = {
     "Unflatten": "call reshape() in forward",
     "DataParallel": ONE_CPU, "parallel": ONE_CPU, "DistributedDataParallel": ONE_CPU,
     "SyncBatchNorm": "use BatchNorm2d; all memory is the CPU's",
-    "AlphaDropout": "use Dropout, which does not keep the mean and variance",
-    "FeatureAlphaDropout": "use Dropout1d, Dropout2d or Dropout3d, which do not keep the mean and variance",
-    "RReLU": "use LeakyReLU, whose slope is not random, or PReLU, which learns it",
     "AdaptiveLogSoftmaxWithLoss": "use LinearCrossEntropyLoss, which never stores all scores together",
     "NLLLoss2d": "use NLLLoss, which takes images too",
     "TripletMarginWithDistanceLoss": "use TripletMarginLoss, or write relu(d(a, p) - d(a, n) + margin).mean()",
@@ -45,7 +40,7 @@ NN = {
     "UpsamplingNearest2d": "use Upsample(mode=\"nearest\")",
     "FractionalMaxPool2d": "use MaxPool2d or AdaptiveMaxPool2d", "FractionalMaxPool3d": "use MaxPool3d or "
     "AdaptiveMaxPool3d", "MaxUnpool1d": UNPOOL, "MaxUnpool2d": UNPOOL, "MaxUnpool3d": UNPOOL,
-    "LocalResponseNorm": "use GroupNorm or BatchNorm2d", "CrossMapLRN2d": "use GroupNorm or BatchNorm2d",
+    "CrossMapLRN2d": "use LocalResponseNorm",
     "ChannelShuffle": "use reshape, swapaxes and reshape in forward",
     "LinearCrossEntropyOptions": "LinearCrossEntropyLoss takes chunk=",
     "grad": "use cygrad.autograd.grad", "factory_kwargs": "pass dtype= to each layer",

@@ -1,107 +1,152 @@
-"""Containers of modules: Sequential, ModuleList and ModuleDict."""
+"""Containers of modules, Sequential, ModuleList and ModuleDict, and of parameters, ParameterList and ParameterDict."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from cygrad.core.errors import described
+from cygrad.core.graph.tensor import Tensor
+from cygrad.nn.call import kind_of
 from cygrad.nn.module import Module
+from cygrad.nn.parameter import Parameter
+
+Part = TypeVar("Part")
+Default = TypeVar("Default")
 
 
 def check_module(caller, module):
     if not isinstance(module, Module): raise TypeError(f"{caller} takes modules, got {described(module)}")
 
 
+def check_parameter(caller, x):
+    """Raise TypeError unless x is a parameter, or a tensor that can become one."""
+    kind = kind_of(x)
+    if kind in ("variable", "frozen") or kind == "plain" and x.dtype.kind == "f": return
+    what = "a recorded result" if kind == "result" else described(x)
+    raise TypeError(f"{caller} takes parameters, got {what}; make one with nn.Parameter(data)")
+
+
 def check_index(caller, index):
     if not hasattr(index, "__index__"): raise TypeError(f"{caller}: the index must be an int, got {described(index)}")
 
 
-def position(caller, index, n):
-    """The position of a module, for an index that may be negative."""
+def position(caller, index, n, noun):
+    """The position of a part, for an index that may be negative."""
     check_index(caller, index)
     i = index.__index__()
-    if not -n <= i < n: raise IndexError(f"{caller}: index {i} is out of range for {n} modules")
+    if not -n <= i < n: raise IndexError(f"{caller}: index {i} is out of range for {n} {noun}")
     return i % n
 
 
-class Listed(Module):
-    """Modules in an order, under names."""
+class Container(Module, Generic[Part]):
+    """The base of containers: parts under names, in an order. These are modules, unless a subclass says otherwise."""
 
-    _part: Callable[[list[tuple[str, Module]]], Any]        # a container of some of the modules
+    _noun = "modules"
+    _check_part: Callable[[str, object], None] = staticmethod(check_module)     # (the caller, a part)
+
+    def _parts(self) -> dict[str, Part]:
+        """The parts by name."""
+        return self._modules
+
+    def _put_part(self, name, part):
+        setattr(self, name, part)
 
     def __len__(self) -> int:
-        return len(self._modules)
+        return len(self._parts())
 
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
+
+class OfParameters(Container[Tensor]):
+    """The base of containers of parameters. A tensor of floats becomes one, as by nn.Parameter."""
+
+    _noun = "parameters"
+    _check_part = staticmethod(check_parameter)
+
+    def _parts(self) -> dict[str, Tensor]:
+        return {name: vars(self)[name] for name in self._parameters}
+
+    def _put_part(self, name, part):
+        self.register_parameter(name, Parameter(part) if kind_of(part) == "plain" else part)
+
+    def extra_repr(self) -> str:
+        """The name, the shape and the dtype of each parameter."""
+        return ", ".join(f"({name}): {x.shape} {x.dtype}" for name, x in self._parts().items())
+
+
+class Listed(Container[Part]):
+    """Parts in an order, under names."""
+
+    _part: Callable[[list[tuple[str, Part]]], Any]          # a container of some of the parts
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self._parts().values())
 
     def _name_at(self, index):
-        return list(self._modules)[position(type(self).__name__, index, len(self))]
+        return list(self._parts())[position(type(self).__name__, index, len(self), self._noun)]
 
     def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice): return self._part(list(self._modules.items())[index])
-        return self._modules[self._name_at(index)]
+        if isinstance(index, slice): return self._part(list(self._parts().items())[index])
+        return self._parts()[self._name_at(index)]
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        check_module(type(self).__name__, module)
-        setattr(self, self._name_at(index), module)
+    def __setitem__(self, index: int, part: Part) -> None:
+        self._check_part(type(self).__name__, part)
+        self._put_part(self._name_at(index), part)
 
     def __delitem__(self, index: int | slice) -> None:
-        names = list(self._modules)
+        names = list(self._parts())
         gone = names[index] if isinstance(index, slice) else [self._name_at(index)]
-        self._replace([(name, module) for name, module in self._modules.items() if name not in gone])
+        self._replace([(name, part) for name, part in self._parts().items() if name not in gone])
 
     def _replace(self, named):
-        """Replace all modules. Names that are numbers become the positions."""
-        named = [(str(i) if name.isdecimal() else name, module) for i, (name, module) in enumerate(named)]
-        for name in list(self._modules): delattr(self, name)
-        for name, module in named: setattr(self, name, module)
+        """Replace all parts. Names that are numbers become the positions."""
+        named = [(str(i) if name.isdecimal() else name, part) for i, (name, part) in enumerate(named)]
+        for name in list(self._parts()): delattr(self, name)
+        for name, part in named: self._put_part(name, part)
 
-    def append(self, module: Module) -> Any:
-        """Add a module at the end. Returns the container."""
-        check_module(f"{type(self).__name__}.append", module)
-        n = len(self)                               # (the numbers in a slice of a Sequential do not begin with 0)
-        while str(n) in self._modules: n += 1
-        setattr(self, str(n), module)
+    def append(self, part: Part) -> Any:
+        """Add a part at the end. Returns the container."""
+        self._check_part(f"{type(self).__name__}.append", part)
+        names, n = self._parts(), len(self)         # (the numbers in a slice of a Sequential do not begin with 0)
+        while str(n) in names: n += 1
+        self._put_part(str(n), part)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Any:
-        """Add modules at the end. Returns the container."""
-        if not hasattr(modules, "__iter__"):
-            raise TypeError(f"{type(self).__name__} takes an iterable of modules, got {described(modules)}")
-        modules = list(modules)
-        for module in modules: check_module(f"{type(self).__name__}.extend", module)
-        for module in modules: self.append(module)
+    def extend(self, parts: Iterable[Part]) -> Any:
+        """Add parts at the end. Returns the container."""
+        if not hasattr(parts, "__iter__"):
+            raise TypeError(f"{type(self).__name__} takes an iterable of {self._noun}, got {described(parts)}")
+        parts = list(parts)
+        for part in parts: self._check_part(f"{type(self).__name__}.extend", part)
+        for part in parts: self.append(part)
         return self
 
-    def insert(self, index: int, module: Module) -> Any:
-        """Put a module before the one at `index`; the names of those behind it change. Returns the container."""
-        check_module(f"{type(self).__name__}.insert", module)
+    def insert(self, index: int, part: Part) -> Any:
+        """Put a part before the one at `index`; the names of those behind it change. Returns the container."""
+        self._check_part(f"{type(self).__name__}.insert", part)
         check_index(f"{type(self).__name__}.insert", index)
-        named = list(self._modules.items())
-        named.insert(index, ("0", module))
+        named = list(self._parts().items())
+        named.insert(index, ("0", part))
         self._replace(named)
         return self
 
-    def pop(self, index: int = -1) -> Module:
-        """Remove a module and return it; the names of those behind it change."""
-        module = self._modules[self._name_at(index)]
+    def pop(self, index: int = -1) -> Part:
+        """Remove a part and return it; the names of those behind it change."""
+        part = self._parts()[self._name_at(index)]
         del self[index]
-        return module
+        return part
 
-    def __iadd__(self, modules: Iterable[Module]) -> Any:
-        return self.extend(modules)
+    def __iadd__(self, parts: Iterable[Part]) -> Any:
+        return self.extend(parts)
 
-    def __add__(self, modules: Iterable[Module]) -> Any:
-        """A new container of these modules and `modules`, which are named by position."""
-        if not hasattr(modules, "__iter__"): return NotImplemented
-        modules = [*self, *modules]
-        for module in modules: check_module(type(self).__name__, module)
-        return self._part([(str(i), module) for i, module in enumerate(modules)])
+    def __add__(self, parts: Iterable[Part]) -> Any:
+        """A new container of these parts and `parts`, which are named by position."""
+        if not hasattr(parts, "__iter__"): return NotImplemented
+        parts = [*self, *parts]
+        for part in parts: self._check_part(type(self).__name__, part)
+        return self._part([(str(i), part) for i, part in enumerate(parts)])
 
 
-class Sequential(Listed):
+class Sequential(Listed[Module]):
     """Calls modules one after the other, each with the result of the previous one: Sequential(a, b)(x) is b(a(x)).
 
     The modules are named by position, or by the keys of one dict or the names of keyword arguments:
@@ -124,7 +169,7 @@ class Sequential(Listed):
         return Sequential(dict(named))
 
 
-class ModuleList(Listed):
+class ModuleList(Listed[Module]):
     """A list of modules, which are registered under their positions. It has no forward: the model that contains it
     calls the modules."""
 
@@ -135,62 +180,91 @@ class ModuleList(Listed):
         return ModuleList(module for _, module in named)
 
 
-class ModuleDict(Module):
+class ParameterList(OfParameters, Listed[Tensor]):
+    """A list of parameters, which are registered under their positions: self.w = ParameterList([a, b]) has the
+    parameters w.0 and w.1. It has no forward: the model that contains it reads the parameters.
+
+    A tensor of floats becomes a parameter, as by nn.Parameter. Raises TypeError for a recorded result and for
+    everything else, which PyTorch would keep beside the parameters."""
+
+    def __init__(self, values: Iterable[Tensor] = ()):
+        self.extend(values)
+
+    def _part(self, named):
+        return ParameterList(x for _, x in named)
+
+
+class Named(Container[Part]):
+    """Parts by name, in the order of insertion."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._parts()
+
+    def __getitem__(self, name: str) -> Part:
+        return self._parts()[name]
+
+    def __setitem__(self, name: str, part: Part) -> None:
+        self._check_part(type(self).__name__, part)
+        self._check_name(name)
+        self._put_part(name, part)
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._parts(): raise KeyError(name)
+        delattr(self, name)
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._parts().keys()
+
+    def values(self) -> Iterable[Part]:
+        """The parts."""
+        return self._parts().values()
+
+    def items(self) -> Iterable[tuple[str, Part]]:
+        """Pairs of name and part."""
+        return self._parts().items()
+
+    def get(self, name: str, default: Default | None = None) -> Part | Default | None:
+        """The part of this name, or `default`."""
+        return self._parts().get(name, default)
+
+    def update(self, parts: Mapping[str, Part] | Iterable[tuple[str, Part]]) -> None:
+        """Add or replace parts by name. Raises TypeError or ValueError for a part or a name that cannot be added; then
+        nothing has changed."""
+        if not isinstance(parts, Mapping | Iterable):
+            raise TypeError(f"{type(self).__name__} takes a dict of names and {self._noun}, got {described(parts)}")
+        found = dict(parts)
+        for name, part in found.items():
+            self._check_part(type(self).__name__, part)
+            self._check_name(name)
+        for name, part in found.items(): self._put_part(name, part)
+
+    def pop(self, name: str) -> Part:
+        """Remove a part and return it. Raises KeyError for an unknown name."""
+        part = self._parts()[name]
+        del self[name]
+        return part
+
+    def clear(self) -> None:
+        """Remove all parts."""
+        for name in list(self._parts()): del self[name]
+
+
+class ModuleDict(Named[Module]):
     """A dict of modules by name, in the order of insertion. It has no forward: the model that contains it calls the
     modules."""
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()):
         self.update(modules)
 
-    def __len__(self) -> int:
-        return len(self._modules)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
+class ParameterDict(OfParameters, Named[Tensor]):
+    """A dict of parameters by name, in the order of insertion: self.w = ParameterDict({"a": x}) has the parameter w.a.
+    It has no forward: the model that contains it reads the parameters. What becomes a parameter is the same as in a
+    ParameterList."""
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._modules
-
-    def __getitem__(self, name: str) -> Module:
-        return self._modules[name]
-
-    def __setitem__(self, name: str, module: Module) -> None:
-        check_module("ModuleDict", module)
-        self.register_module(name, module)
-
-    def __delitem__(self, name: str) -> None:
-        if name not in self._modules: raise KeyError(name)
-        delattr(self, name)
-
-    def keys(self) -> Iterable[str]:
-        """The names."""
-        return self._modules.keys()
-
-    def values(self) -> Iterable[Module]:
-        """The modules."""
-        return self._modules.values()
-
-    def items(self) -> Iterable[tuple[str, Module]]:
-        """Pairs of name and module."""
-        return self._modules.items()
-
-    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Add or replace modules by name. Raises TypeError or ValueError for a module or a name that cannot be added;
-        then nothing has changed."""
-        if not isinstance(modules, Mapping | Iterable):
-            raise TypeError(f"ModuleDict takes a dict of names and modules, got {described(modules)}")
-        found = dict(modules)
-        for name, module in found.items():
-            check_module("ModuleDict", module)
-            self._check_name(name)
-        for name, module in found.items(): self.register_module(name, module)
-
-    def pop(self, name: str) -> Module:
-        """Remove a module and return it. Raises KeyError for an unknown name."""
-        module = self._modules[name]
-        del self[name]
-        return module
-
-    def clear(self) -> None:
-        """Remove all modules."""
-        for name in list(self._modules): del self[name]
+    def __init__(self, parameters: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] = ()):
+        self.update(parameters)

@@ -1,5 +1,6 @@
 """Dropout of elements, and of whole channels. In train mode each element or channel is zero with probability p, and the
-others are divided by 1 - p; in predict mode the result is the input."""
+others are divided by 1 - p; in predict mode the result is the input. AlphaDropout and FeatureAlphaDropout keep the mean
+and the variance instead."""
 
 from __future__ import annotations
 
@@ -47,6 +48,48 @@ class ChannelDropout(Dropout):
                              f"{x.shape}{more}")
         if not self._training(): return dropout(x, self.p, self.generator)      # which checks the dtype
         channels = x.shape[:x.ndim - self.spatial] + (1,) * self.spatial
+        return x * dropout(ones(channels, dtype=x.dtype), self.p, self.generator)
+
+
+LOWEST = -1.0507009873554805 * 1.6732632423543772       # the limit of selu(x) for small x
+
+
+class AlphaDropout(Dropout):
+    """Set each element to c with probability `p`, and scale all: y = a x + b, or a c + b (Klambauer et al. 2017).
+
+        c = -1.7581, the lowest value of selu        a = ((1 - p) (1 + p c^2))^(-1/2)        b = -a p c
+
+    Mean 0 and variance 1, which selu keeps, remain. With p = 1 the result is zeros, as in PyTorch. The numbers come
+    from `generator` (None: the default one). Backward saves nothing; it draws them again."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The result in train mode, else `x`."""
+        x = asarray(x)
+        if x.dtype.kind != "f":
+            raise TypeError(f"{type(self).__name__}: x must be float32 or float64, got {x.dtype}")
+        if not self.p: return x
+        if not self._training(): return dropout(x, self.p, self.generator)
+        if self.p == 1: return self._dropped(x)
+        rate = (1 - self.p) * ((1 - self.p) * (1 + self.p * LOWEST**2)) ** -0.5
+        return self._dropped(x - LOWEST) * rate + rate * LOWEST
+
+    def _dropped(self, x):
+        """x with zeros, divided by 1 - p: x - c is, and c is added again."""
+        return dropout(x, self.p, self.generator)
+
+
+class FeatureAlphaDropout(AlphaDropout):
+    """AlphaDropout of whole channels of (N, C, ...). Backward saves one number for each channel."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The result in train mode, else `x`."""
+        x = asarray(x)
+        if x.ndim < 2:
+            raise ValueError(f"FeatureAlphaDropout: x must have at least 2 dimensions, (N, C, ...), got {x.shape}")
+        return super().forward(x)
+
+    def _dropped(self, x):
+        channels = x.shape[:2] + (1,) * (x.ndim - 2)
         return x * dropout(ones(channels, dtype=x.dtype), self.p, self.generator)
 
 

@@ -1,4 +1,4 @@
-"""Normalization: BatchNorm, InstanceNorm, GroupNorm, LayerNorm and RMSNorm."""
+"""Normalization: BatchNorm, InstanceNorm, GroupNorm, LocalResponseNorm, LayerNorm and RMSNorm."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from cygrad.core.interop.creation import ones, zeros
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import set_recording
 from cygrad.nn.factory import floating, number, size
+from cygrad.nn.factory import size as whole
 from cygrad.nn.module import Module
 from cygrad.nn.parameter import Parameter
 from cygrad.nn.waiting import has_bias
-from cygrad.ops.layers.channels import batch_norm, group_norm, instance_norm
+from cygrad.ops.layers.channels import batch_norm, group_norm, instance_norm, local_response_norm
 from cygrad.ops.layers.normalize import layer_norm, rms_norm
 from cygrad.ops.reductions.reduce import mean
 from cygrad.ops.reductions.statistics import var
@@ -325,6 +326,23 @@ class LastAxesNorm(Module):
         """The arguments."""
         more = ", bias=False" * (self.elementwise_affine and not has_bias(self))
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}{more}"
+
+
+class LocalResponseNorm(Module):
+    """Divide x (N, C, ...) by (k + alpha mean(x^2))^beta, where the mean is over `size` neighbouring channels: see
+    local_response_norm."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+        self.size = whole(self, "size", size)
+        self.alpha, self.beta, self.k = (number(self, *x) for x in (("alpha", alpha), ("beta", beta), ("k", k)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`x`, normalized."""
+        return local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class LayerNorm(LastAxesNorm):

@@ -348,6 +348,7 @@ COMPOSED = {
     "linalg.diagonal": ("trace",),
     "linalg.norms": ("matrix_norm", "matrix_power", "matrix_rank", "normalize"),
     "images.pool": ("lp_pool1d", "lp_pool2d", "lp_pool3d"),
+    "layers.channels": ("local_response_norm",),
     "linalg.products": ("cross", "inner", "kron", "outer", "tensordot", "vecdot"),
     "losses.distances": ("cosine_similarity", "pairwise_distance"),
     "losses.margins": (

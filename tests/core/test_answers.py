@@ -82,7 +82,7 @@ PLACES = [cg, cg.Tensor, cg.nn, cg.nn.Module, cg.nn.init, cg.nn.Embedding, cg.op
           cg.optim.LRScheduler, cg.autograd, cg.memory, cg.random, cg.linalg, cg.GradientSlice, cg.graph, cg.graph.Net,
           cg.data, cg.trainers, cg.comm, cg.io]
 # Names in an answer that are not cygrad's: of Python, of the library that is answered, and of an example.
-FOREIGN = {"setattr", "d", "PyTorch", "NumPy"}
+FOREIGN = {"isinstance", "d", "PyTorch", "NumPy"}
 
 
 def found(name):

@@ -83,6 +83,7 @@ CASES = [
     Case("GroupNorm", (2, 4), IMAGES[2], 1), Case("GroupNorm", (2, 4), IMAGES[2], 1, bias=False),
     Case("LayerNorm", (9,), IMAGES[1], 0), Case("LayerNorm", ((6, 5),), IMAGES[2]),
     Case("LayerNorm", (9,), IMAGES[1], 0, bias=False), Case("LayerNorm", (9,), IMAGES[1], 0, elementwise_affine=False),
+    Case("LocalResponseNorm", (3,), IMAGES[1]), Case("LocalResponseNorm", (2, 0.5, 0.6, 2.0), IMAGES[3]),
     Case("RMSNorm", (9,), IMAGES[1], 0), Case("RMSNorm", (9,), IMAGES[1], 0, elementwise_affine=False),
     *(Case(name, (9, 5), (3, 2, 9), 0) for name in ("LSTM", "GRU", "RNN")),
     *(Case(name, (9, 5), (3, 2, 9), 0, num_layers=2, bidirectional=True, batch_first=True, bias=False)
@@ -132,6 +133,7 @@ PixelShuffle(upscale_factor=2)
 GroupNorm(2, 4, eps=1e-05, affine=True, bias=False)
 LayerNorm((6, 5), eps=1e-05, elementwise_affine=True, bias=False)
 RMSNorm((6,), eps=None, elementwise_affine=True)
+LocalResponseNorm(3, alpha=0.0001, beta=0.75, k=2.0)
 LSTM(9, 5, num_layers=2, bias=False, batch_first=True, dropout=0.5, bidirectional=True)
 RNN(9, 5, num_layers=2)
 LSTMCell(9, 5, bias=False)

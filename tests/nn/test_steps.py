@@ -31,6 +31,11 @@ STEPS = {
     "activations": (lambda: nn.Sequential(
         nn.Linear(4, 6), nn.GELU(), nn.PReLU(6), nn.Flatten(), nn.Softplus(), nn.GLU(), nn.LogSoftmax()),
         lambda: [numbers(5, 4)]),
+    "random": (lambda: nn.Sequential(
+        nn.Linear(4, 6), nn.AlphaDropout(0.3, generator=cg.random.Generator(1)),
+        nn.FeatureAlphaDropout(0.3, generator=cg.random.Generator(2)),
+        nn.RReLU(generator=cg.random.Generator(3))), lambda: [numbers(5, 4)]),
+    "parameters": (lambda: Rows(), lambda: [numbers(5, 4)]),
     "dropout": (lambda: nn.Sequential(
         nn.Linear(4, 6), nn.Dropout(0.3, generator=cg.random.Generator(1)),
         nn.Dropout1d(0.3, generator=cg.random.Generator(2))), lambda: [numbers(5, 4)]),
@@ -56,6 +61,18 @@ class Last(nn.Module):
         return self.layer(x)[0]
 
 
+class Rows(nn.Module):
+    """Products with the parameters of containers."""
+
+    def __init__(self):
+        self.w = nn.ParameterList([cg.ones((4, 3)), cg.ones((3, 2))])
+        self.more = nn.ParameterDict({"b": cg.ones(2)})
+
+    def forward(self, x):
+        for w in self.w: x = cg.matmul(x, w)
+        return x + self.more["b"]
+
+
 def tied():
     net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
     net[2].weight = net[0].weight
@@ -63,7 +80,7 @@ def tied():
 
 
 def generators(net):
-    return [m.generator for m in net.modules() if isinstance(m, nn.Dropout) and m.generator]
+    return [m.generator for m in net.modules() if isinstance(m, nn.Dropout | nn.RReLU) and m.generator]
 
 
 def step(net, inputs, solver):

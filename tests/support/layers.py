@@ -63,8 +63,7 @@ LAYERS = [
 ]
 
 WITHOUT = {
-    **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d", "LocalResponseNorm"),
-                    "cygrad has no such function"),
+    **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d"), "cygrad has no such function"),
     **dict.fromkeys([f"Lazy{name}{d}d" for d in (1, 2, 3) for name in ("Conv", "ConvTranspose")],
                     "in_channels=None does that; see test_conv.py"),
 }

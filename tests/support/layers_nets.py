@@ -49,7 +49,7 @@ NETS = [
     *(layer(f"MaxPool{d}d", theirs=without_indices, without=("return_indices",)) for d in (1, 2, 3)),
     *(layer(f"{name}{d}d") for name in ("AvgPool", "AdaptiveMaxPool", "AdaptiveAvgPool", "LPPool", "BatchNorm",
                                         "InstanceNorm") for d in (1, 2, 3)),
-    *map(layer, ("GroupNorm", "LayerNorm", "RMSNorm")),
+    *map(layer, ("GroupNorm", "LocalResponseNorm", "LayerNorm", "RMSNorm")),
     *map(recurrent, ("RNN", "GRU", "LSTM")),
     *map(layer, ("RNNCell", "GRUCell", "LSTMCell")),
     *(layer(f"{name}Pad{d}d", check=negative) for name in ("Zero", "Constant", "Reflection", "Replication", "Circular")

@@ -221,6 +221,7 @@ MODULES = [
     *[Module(f"BatchNorm{d}d", batch_norm) for d in (1, 2, 3)],
     *[Module(f"InstanceNorm{d}d", instance_norm(d)) for d in (1, 2, 3)],
     Module("GroupNorm", given(cg.group_norm, "num_groups", "weight", "bias", "eps")),
+    Module("LocalResponseNorm", given(cg.local_response_norm, "size", "alpha", "beta", "k")),
     Module("LayerNorm", last_axes(cg.layer_norm, "weight", "bias")),
     Module("RMSNorm", last_axes(cg.rms_norm, "weight")),
     Module("RNN", recurrent(cg.rnn, "nonlinearity"), sequences),
@@ -276,7 +277,7 @@ MODULES = [
 ]
 
 WITHOUT = {
-    **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d", "Hardshrink", "Softshrink", "LocalResponseNorm"),
+    **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d", "Hardshrink", "Softshrink"),
                     "cygrad has no such function"),
     **dict.fromkeys(("MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer", "TransformerDecoderLayer",
                      "Transformer"), "compositions; their parts are compared here and in counterparts.py"),

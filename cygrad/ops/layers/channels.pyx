@@ -28,8 +28,10 @@ from cygrad.ops.layers.running cimport check_all_apart, check_running, check_sta
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import described
+from cygrad.core.execute.composed import composed
 from cygrad.core.interop.creation import ones
-from cygrad.ops.elementwise.elementwise import rsqrt, square
+from cygrad.ops.elementwise.elementwise import add, div, mul, power, rsqrt, square
+from cygrad.ops.images.pool import avg_pool2d
 from cygrad.ops.reductions.reduce import mean, sum
 from cygrad.ops.shapes.shape import expand_dims, reshape
 
@@ -399,6 +401,27 @@ def instance_norm(x: Data, weight: Data | None = None, bias: Data | None = None,
     cdef Groups a = Groups.__new__(Groups)
     a.eps = read_eps("instance_norm", eps)
     return affine(INSTANCE_NORM, [ensure_tensor(x)], weight, bias, a)
+
+
+@composed
+def local_response_norm(x: Data, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """y = x / (k + alpha m)^beta, where m is the mean of x^2 over `size` channels of `x` (n, channels, ...): size // 2
+    before each channel, itself, and (size - 1) // 2 behind it. Channels beyond the first and the last one are zeros.
+
+    Krizhevsky, Sutskever and Hinton 2012, whose alpha multiplies a sum: it is alpha / size of here and of PyTorch.
+    Composed of other operators. Integers are converted to the default dtype. Raises ValueError for fewer than 3
+    dimensions or a size below 1, TypeError for a size that is no integer."""
+    cdef Tensor t = ensure_tensor(x)
+    if t.layout.ndim < 3:
+        raise ValueError(f"local_response_norm: x must have at least 3 dimensions, (n, channels, ...), got {t.shape}")
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise TypeError(f"local_response_norm: size must be an int, got {described(size)}")
+    if size < 1: raise ValueError(f"local_response_norm: size must be at least 1, got {described(size)}")
+    if not t.layout.size: return mul(t, 1.0)
+    n, channels = t.shape[:2]
+    squares = reshape(square(t), (n, 1, channels, -1))
+    means = avg_pool2d(squares, (size, 1), 1, (size // 2, 0))[:, :, :channels]      # (of an even size, one is too many)
+    return div(t, power(add(mul(reshape(means, t.shape), alpha), k), beta))
 
 
 def batch_norm(x: Data, running_mean: Tensor | None = None, running_var: Tensor | None = None,

@@ -27,6 +27,21 @@ CASES = [
     (lambda: nn.Embedding(3, 4, max_norm=1.0), TypeError,
      "Embedding takes no max_norm: scale rows of the weight in place before the call"),
     (lambda: nn.Softplus(threshold=10), TypeError, "Softplus takes no threshold; it takes beta"),
+    (lambda: nn.RReLU(0.5, 0.25), ValueError, "RReLU: lower must be at most upper, got 0.5 and 0.25"),
+    (lambda: nn.RReLU(0.1, 0.2, True), TypeError,
+     "RReLU takes only lower, upper by position: PyTorch's inplace does not exist, its result is a new tensor; write "
+     "RReLU(0.1, 0.2)"),
+    (lambda: nn.RReLU()(np.ones(2, int)), TypeError, "RReLU: x must be float32 or float64, got int64"),
+    (lambda: nn.AlphaDropout()(np.ones(2, int)), TypeError, "AlphaDropout: x must be float32 or float64, got int64"),
+    (lambda: nn.FeatureAlphaDropout()(cg.ones(2)), ValueError,
+     "FeatureAlphaDropout: x must have at least 2 dimensions, (N, C, ...), got (2,)"),
+    (lambda: nn.LocalResponseNorm(2.5), TypeError, "LocalResponseNorm: size must be an int, got 2.5"),
+    (lambda: nn.LocalResponseNorm(2)(cg.ones((3, 4))), ValueError,
+     "local_response_norm: x must have at least 3 dimensions, (n, channels, ...), got (3, 4)"),
+    (lambda: cg.local_response_norm(cg.ones((1, 2, 3)), 0), ValueError,
+     "local_response_norm: size must be at least 1, got 0"),
+    (lambda: cg.local_response_norm(cg.ones((1, 2, 3)), "a"), TypeError,
+     "local_response_norm: size must be an int, got 'a'"),
     (lambda: nn.LazyLinear(3), AttributeError,
      "module 'cygrad.nn' has no attribute 'LazyLinear': use Linear(None, out_features), whose first call gives "
      "in_features"),
@@ -36,9 +51,6 @@ CASES = [
     (lambda: nn.utils, AttributeError,
      "module 'cygrad.nn' has no attribute 'utils': the solvers of cygrad.optim have clip_grad_by_global_norm() and "
      "clip_grad_by_value()"),
-    (lambda: nn.ParameterList, AttributeError,
-     "module 'cygrad.nn' has no attribute 'ParameterList': assign each parameter to an attribute, setattr(self, "
-     "f\"w{i}\", nn.Parameter(data))"),
     (lambda: nn.functional, AttributeError,
      "module 'cygrad.nn' has no attribute 'functional': operators are functions of cygrad, such as cygrad.relu"),
     (lambda: type("P", (nn.Parameter,), {}), TypeError,

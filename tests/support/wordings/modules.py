@@ -178,6 +178,13 @@ CASES = [
     (lambda: nn.ModuleList().append(None), TypeError, "ModuleList.append takes modules, got None"),
     (lambda: nn.ModuleList(nn.Tanh()), TypeError, "ModuleList takes an iterable of modules, got a value of type <*>"),
     (lambda: nn.ModuleDict({"a": 1}), TypeError, "ModuleDict takes modules, got 1"),
+    (lambda: nn.ParameterList([np.ones(2)]), TypeError,
+     "ParameterList.extend takes parameters, got a float64 array of shape (2,); make one with nn.Parameter(data)"),
+    (lambda: nn.ParameterList(3), TypeError, "ParameterList takes an iterable of parameters, got 3"),
+    (lambda: nn.ParameterList()[0], IndexError, "ParameterList: index 0 is out of range for 0 parameters"),
+    (lambda: nn.ParameterDict(3), TypeError, "ParameterDict takes a dict of names and parameters, got 3"),
+    (lambda: nn.ParameterDict({"a": None}), TypeError,
+     "ParameterDict takes parameters, got None; make one with nn.Parameter(data)"),
     (lambda: nn.ModuleDict(3), TypeError, "ModuleDict takes a dict of names and modules, got 3"),
     (lambda: nn.ModuleDict({"keys": layer()}), ValueError,
      "ModuleDict.keys is a method or a property of the class, so it cannot be the name of a parameter, buffer or "
