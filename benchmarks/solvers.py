@@ -1,4 +1,4 @@
-"""The update of each of the eighteen solvers, of one float32 parameter of 1,000,000 and of 10,000 elements.
+"""The update of each of the nineteen solvers, of one float32 parameter of 1,000,000 and of 10,000 elements.
 
 An update reads the parameter, the gradient and the states, and writes the parameter and the states. *copy* is the
 time in which the machine copies as many bytes, half of them read and half written; Lamb and Lars, which need a norm
@@ -53,6 +53,7 @@ RULES = {
     "Lamb": Rule(10),           # m and v are written and read again for the step, and so is w
     "Lars": Rule(7),            # w and g are read for their norms, and again
     "Lion": Rule(5),
+    "Ftrl": Rule(7),
 }
 
 

@@ -125,6 +125,31 @@ cdef void adagrad(real* w, const real* g, real** s, const double* c, Py_ssize_t 
         w[i] -= lr * x / (sqrt(v[i]) + eps)
 
 
+cdef void ftrl(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
+    """u = v; v += g^2; z += g - (sqrt(v) - sqrt(u)) / lr w
+    w = lr (sign(z) lamda1 - z) / (beta + sqrt(v) + lr decay), and 0 where |z| <= lamda1
+
+    The roots are subtracted, although g^2 / (sqrt(v) + sqrt(u)) is more accurate: so the terms add up to the root of
+    the v that is stored, by which w is divided. lr = 0, of a schedule, is no step, and neither is one where v has
+    overflowed, by whose root the others would divide g."""
+    cdef real lr = <real>c[0], lamda1 = <real>c[1], beta = <real>c[2], decay = <real>c[3], old, new, x
+    cdef real limit = <real>(FLT_MAX if real is float else DBL_MAX)
+    cdef real* z = s[0]
+    cdef real* v = s[1]
+    cdef bint held
+    if lr == 0: return
+    for i in range(n):
+        old = sqrt(v[i])
+        v[i] += g[i] * g[i]
+        new = sqrt(v[i])
+        held = new > limit
+        x = z[i] + (g[i] - (new - old) / lr * w[i])
+        z[i] = z[i] if held else x
+        x = 0 if fabs(x) <= lamda1 else (lamda1 if x > 0 else -lamda1) - x      # (NaN remains)
+        x = lr * x / (beta + new + lr * decay) if x != 0 else <real>0
+        w[i] = w[i] + 0 * g[i] if held else x       # (of an infinite g: NaN)
+
+
 cdef void adadelta(real* w, const real* g, real** s, const double* c, Py_ssize_t n) noexcept nogil:
     """v = decay v + (1 - decay) g^2; d = sqrt((u + eps) / (v + eps)) g; u = decay u + (1 - decay) d^2; w -= lr d"""
     cdef real lr = <real>c[0], decay = <real>c[1], rest = <real>c[2], eps = <real>c[3], l2 = <real>c[L2], x, d
@@ -290,6 +315,7 @@ add_kernel("sgdw", <void*>sgdw[float], <void*>sgdw[double])
 add_kernel("momentum", <void*>momentum[float], <void*>momentum[double])
 add_kernel("nesterov", <void*>nesterov[float], <void*>nesterov[double])
 add_kernel("adagrad", <void*>adagrad[float], <void*>adagrad[double])
+add_kernel("ftrl", <void*>ftrl[float], <void*>ftrl[double])
 add_kernel("adadelta", <void*>adadelta[float], <void*>adadelta[double])
 add_kernel("rmsprop", <void*>rmsprop[float], <void*>rmsprop[double])
 add_kernel("rmsprop_graves", <void*>rmsprop_graves[float], <void*>rmsprop_graves[double])

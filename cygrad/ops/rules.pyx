@@ -165,6 +165,17 @@ cdef class AdagradUpdate(Rule):
     state_names, defaults = "v", dict(eps=1e-8, weight_decay=0.0)
 
 
+cdef class FtrlUpdate(Rule):
+    """v = v + g^2, z = z + g - (sqrt(v) - sqrt(u)) / lr w, w = lr (sign(z) lamda1 - z) / (beta + sqrt(v) + lr wd)
+    no gradient
+
+    u is the old v. w = 0 where |z| <= lamda1. With lr = 0 nothing changes."""
+    state_names, defaults = "z v", dict(lamda1=0.01, beta=1.0, wd=0.0)
+
+    cdef void coefficients(self, const double* a, double lr, double t, double* c) noexcept nogil:
+        c[0], c[1], c[2], c[3] = lr, a[0], a[1], a[2]
+
+
 cdef class AdadeltaUpdate(Rule):
     """v = decay v + (1 - decay) g^2, w = w - lr d, u = decay u + (1 - decay) d^2        no gradient
 
@@ -340,7 +351,7 @@ cdef class LionUpdate(Rule):
 
 OPERATORS = {rule.name: rule for rule in (
     SgdUpdate("sgd"), SgdWUpdate("sgdw"), MomentumUpdate("momentum"), NesterovUpdate("nesterov"), LarsUpdate("lars"),
-    AdagradUpdate("adagrad"), AdadeltaUpdate("adadelta"), RMSpropUpdate("rmsprop"),
+    AdagradUpdate("adagrad"), FtrlUpdate("ftrl"), AdadeltaUpdate("adadelta"), RMSpropUpdate("rmsprop"),
     RMSpropGravesUpdate("rmsprop_graves"), AdamUpdate("adam"), AdamWUpdate("adamw"), AdamaxUpdate("adamax"),
     AMSGRADUpdate("amsgrad"), AdaBoundUpdate("adabound"), AMSBoundUpdate("amsbound"), AdaBeliefUpdate("adabelief"),
     AdaBeliefMaxUpdate("adabelief_max"), LambUpdate("lamb"), LionUpdate("lion"),

@@ -333,7 +333,7 @@ TABLE = [
     Row(gradient.scale_gradient, methods=("scale_gradient",), parts=("locally_constant",)),
 
     *[Row(f"rules.{name}_update", public=False) for name in """
-        sgd sgdw momentum nesterov lars adagrad adadelta rmsprop rmsprop_graves adam adamw adamax amsgrad adabound
+        sgd sgdw momentum nesterov lars adagrad ftrl adadelta rmsprop rmsprop_graves adam adamw adamax amsgrad adabound
         amsbound adabelief adabelief_max lamb lion
     """.split()],
 ]

@@ -17,6 +17,7 @@ from cygrad.optim.schedulers import CosineScheduler as CosineScheduler
 from cygrad.optim.schedules import CyclicLR as CyclicLR
 from cygrad.optim.schedules import ExponentialLR as ExponentialLR
 from cygrad.optim.schedulers import ExponentialScheduler as ExponentialScheduler
+from cygrad.optim.solvers import Ftrl as Ftrl
 from cygrad.optim.schedule_base import LRScheduler as LRScheduler
 from cygrad.optim.solvers import Lamb as Lamb
 from cygrad.optim.schedules import LambdaLR as LambdaLR
@@ -42,4 +43,4 @@ from cygrad.optim.solver import Solver as Solver
 from cygrad.optim.groups import SolverState as SolverState
 from cygrad.optim.schedules import StepLR as StepLR
 from cygrad.optim.schedulers import StepScheduler as StepScheduler
-__all__ = ['AMSBound', 'AMSGRAD', 'AdaBelief', 'AdaBound', 'Adadelta', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'ChainedScheduler', 'ConstantLR', 'CosineAnnealingLR', 'CosineAnnealingWarmRestarts', 'CosineScheduler', 'CyclicLR', 'ExponentialLR', 'ExponentialScheduler', 'LRScheduler', 'Lamb', 'LambdaLR', 'Lars', 'LinearLR', 'LinearWarmupScheduler', 'Lion', 'Momentum', 'MultiStepLR', 'MultiplicativeLR', 'Nesterov', 'OneCycleLR', 'PolynomialLR', 'PolynomialScheduler', 'RMSprop', 'RMSpropGraves', 'ReduceLROnPlateau', 'SGD', 'SequentialLR', 'Sgd', 'SgdW', 'Solver', 'SolverState', 'StepLR', 'StepScheduler']
+__all__ = ['AMSBound', 'AMSGRAD', 'AdaBelief', 'AdaBound', 'Adadelta', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'ChainedScheduler', 'ConstantLR', 'CosineAnnealingLR', 'CosineAnnealingWarmRestarts', 'CosineScheduler', 'CyclicLR', 'ExponentialLR', 'ExponentialScheduler', 'Ftrl', 'LRScheduler', 'Lamb', 'LambdaLR', 'Lars', 'LinearLR', 'LinearWarmupScheduler', 'Lion', 'Momentum', 'MultiStepLR', 'MultiplicativeLR', 'Nesterov', 'OneCycleLR', 'PolynomialLR', 'PolynomialScheduler', 'RMSprop', 'RMSpropGraves', 'ReduceLROnPlateau', 'SGD', 'SequentialLR', 'Sgd', 'SgdW', 'Solver', 'SolverState', 'StepLR', 'StepScheduler']

@@ -57,7 +57,7 @@ OPTIM = {
     "Adafactor": "the nearest is Adam, or Lion with one state", "Muon": "the nearest is Nesterov",
     "swa_utils": "average the parameters yourself, with copy_()",
     "NAG": "use Nesterov", "Signum": "the nearest is Lion", "SGLD": "the nearest is Sgd",
-    "Ftrl": "the nearest is Adagrad", "FTML": "the nearest is Adam", "DCASGD": "the nearest is Momentum",
+    "FTML": "the nearest is Adam", "DCASGD": "the nearest is Momentum",
     "LANS": "the nearest is Lamb",
 }
 

@@ -259,5 +259,6 @@ cdef tuple pair(betas):
 CHECKS = {
     "beta1": fraction, "beta2": fraction, "decay": fraction, "momentum": fraction, "eps": positive, "wd": not_negative,
     "gamma": positive, "gamma_l": not_negative, "gamma_u": positive, "final_lr": positive, "coefficient": positive,
+    "lamda1": not_negative, "beta": not_negative,
     "bias_correction": truth, "amsgrad": truth, "weight_decouple": truth, "fixed_decay": truth, "rectify": truth,
 }

@@ -111,6 +111,27 @@ class Adagrad(Solver):
         self._start(lr, {"eps": eps}, **options)
 
 
+class Ftrl(Solver):
+    """z += g - (sqrt(v + g^2) - sqrt(v)) / lr w        v += g^2        (McMahan et al. 2013)
+    w = lr (sign(z) lamda1 - z) / (beta + sqrt(v) + lr decay), and 0 where |z| <= lamda1
+
+    FTRL-Proximal with the rule, the defaults and the names of MXNet's Ftrl (whose n is v). lamda1 is the strength of an
+    L1 penalty, which makes weights exactly 0. `decay`, the rate of weight_decay() in the next update, is that of an L2
+    penalty, decay / 2 w^2: MXNet's wd. w follows from z and v, which begin with zeros, so an element becomes 0 whose
+    gradient is 0 in the first update. With lr = 0 nothing changes.
+
+    Of a GradientSlice, only the rows that are present are read and written; the others keep their z, v and w. Rows of
+    equal indices are summed first."""
+
+    __slots__ = ()
+    rule, settings, default, row_sparse = "ftrl_update", ("lr", "lamda1", "beta"), 0.1, True
+    lamda1: float
+    beta: float
+
+    def __init__(self, lr: Rate = default, /, lamda1: float = 0.01, beta: float = 1.0, **options: Unpack[Options]):
+        self._start(lr, {"lamda1": lamda1, "beta": beta}, **options)
+
+
 class Adadelta(Solver):
     """v = decay v + (1 - decay) g^2        d = sqrt((u + eps) / (v + eps)) g
     u = decay u + (1 - decay) d^2        w -= lr d        (Zeiler 2012)"""

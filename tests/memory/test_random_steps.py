@@ -15,7 +15,7 @@ from cygrad import nn
 
 COUNT = int(os.environ.get("CYGRAD_PROGRAMS", "400"))
 PARTS = 8
-SOLVERS = ["Sgd", "Momentum", "Adam", "AdamW", "Lion"]
+SOLVERS = ["Sgd", "Momentum", "Adam", "AdamW", "Lion", "Ftrl"]
 TAKES_ROWS = ["Sgd", "Adam"]
 
 

@@ -84,7 +84,8 @@ def test_after_an_error_nothing_has_changed():
     assert cg.memory.stats()["live_bytes"] == live
 
 
-@pytest.mark.parametrize("solver", [cg.optim.Sgd, cg.optim.Momentum, cg.optim.Adam, cg.optim.AdamW, cg.optim.Lion])
+@pytest.mark.parametrize("solver", [cg.optim.Sgd, cg.optim.Momentum, cg.optim.Adam, cg.optim.AdamW, cg.optim.Lion,
+                                    cg.optim.Ftrl])
 def test_a_training_step(solver):
     ours, theirs = mlp(), mlp()
     net = Net.capture(training_step(ours, solver(0.05)), BATCH, LABELS, names=dict(ours.named_parameters()))

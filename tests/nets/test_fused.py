@@ -6,7 +6,7 @@ import pytest
 import cygrad as cg
 from cygrad.graph import Net, Workspace
 
-RULES = ["Sgd", "SgdW", "Momentum", "Nesterov", "Adam", "AdamW", "Lion"]
+RULES = ["Sgd", "SgdW", "Momentum", "Nesterov", "Adam", "AdamW", "Lion", "Ftrl"]
 
 
 def normal(*shape): return cg.random.normal(shape, dtype="float64")

@@ -8,7 +8,7 @@ import pytest
 import cygrad as cg
 from cygrad import nn, trainers
 
-SOLVERS = ["Sgd", "Momentum", "Nesterov", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "Lamb", "Lars"]
+SOLVERS = ["Sgd", "Momentum", "Nesterov", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "Lamb", "Lars", "Ftrl"]
 
 
 def model(seed=0):

@@ -140,7 +140,7 @@ def large(kind):
     return w, lambda w: cg.embedding(np.array([[0, 699], [3, 3]]), w, padding_idx=3)
 
 
-@pytest.mark.parametrize("solver", ["Adam", "AdamW", "RMSprop", "Adagrad", "Lion"])
+@pytest.mark.parametrize("solver", ["Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "Ftrl"])
 @pytest.mark.parametrize("kind", ["linear", "strided", "matmul", "embedding"])
 def test_other_rules_take_rows(kind, solver):
     plain, _, nbytes = trained(lambda: large(kind), solver, False)
@@ -307,7 +307,7 @@ def test_rows_become_dense_beside_a_dense_gradient(name):
     both(run)
 
 
-@pytest.mark.parametrize("name", ["Sgd", "Momentum", "Nesterov", "Adam", "AdamW", "Lion", "Lamb", "Lars"])
+@pytest.mark.parametrize("name", ["Sgd", "Momentum", "Nesterov", "Adam", "AdamW", "Lion", "Lamb", "Lars", "Ftrl"])
 @pytest.mark.parametrize("req", ["write", "add"])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_accumulation_by_hand(name, req, decay):

@@ -124,7 +124,8 @@ def test_files(make, suffix, tmp_path):
 
 CHANGED = {"momentum": 0.8, "wd": 0.02, "eps": 1e-3, "decay": 0.7, "beta1": 0.8, "beta2": 0.95, "bias_correction": True,
            "final_lr": 0.05, "gamma": 0.01, "amsgrad": True, "weight_decouple": True, "fixed_decay": True,
-           "rectify": True, "gamma_l": 0.5, "gamma_u": 3.0, "coefficient": 0.1}
+           "rectify": True, "gamma_l": 0.5, "gamma_u": 3.0, "coefficient": 0.1,
+           "lamda1": 0.02, "beta": 0.5}
 SETTINGS = {name: {key: CHANGED[key] for key in list(DEFAULTS[name])[1:]} for name in NAMES}
 
 

@@ -191,7 +191,7 @@ def test_decay_and_the_first_rate():
         np.testing.assert_allclose(warming.get_parameters()["0"].item(), wanted)
 
 
-@pytest.mark.parametrize("name", ["SgdW", "AdamW", "Lamb", "Lars", "Lion"])
+@pytest.mark.parametrize("name", ["SgdW", "AdamW", "Lamb", "Lars", "Lion", "Ftrl"])
 def test_a_fused_decay_holds_for_one_update(name):
     g = [0.5, -1.0]
     make = getattr(cg.optim, name)

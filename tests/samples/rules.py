@@ -53,6 +53,13 @@ def adagrad(w, g, lr, t, v, eps=1e-8, weight_decay=0.0):
     return [w - lr * g / (root(v) + eps), v]
 
 
+def ftrl(w, g, lr, t, z, v, lamda1=0.01, beta=1.0, wd=0.0):
+    """The published form, with two divisions by the learning rate."""
+    z = z + g - (np.sqrt(v + g * g) - root(v)) / lr * w
+    v = v + g * g
+    return [(abs(z) > lamda1) * (np.sign(z) * lamda1 - z) / ((beta + np.sqrt(v)) / lr + wd), z, v]
+
+
 def adadelta(w, g, lr, t, v, u, decay=0.95, eps=1e-6, weight_decay=0.0):
     g = g + weight_decay * w
     v = decay * v + (1 - decay) * g * g
@@ -158,7 +165,7 @@ def lion(w, g, lr, t, m, beta1=0.9, beta2=0.99, wd=0.0):
 
 
 REFERENCES = {f.__name__ + "_update": f for f in (
-    sgd, sgdw, momentum, nesterov, lars, adagrad, adadelta, rmsprop, rmsprop_graves, adam, adamw, adamax, amsgrad,
+    sgd, sgdw, momentum, nesterov, lars, adagrad, ftrl, adadelta, rmsprop, rmsprop_graves, adam, adamw, adamax, amsgrad,
     adabound, amsbound, adabelief, adabelief_max, lamb, lion,
 )}
 STATES = {"sgd": 0, "sgdw": 1, "momentum": 1, "nesterov": 1, "lars": 1, "adagrad": 1, "rmsprop": 1, "lion": 1,
@@ -168,6 +175,7 @@ SETTINGS = {                                        # of the second and third sa
     "momentum": [dict(momentum=0.5, weight_decay=0.5)], "nesterov": [dict(momentum=0.5, weight_decay=0.5)],
     "lars": [dict(momentum=0.5, coefficient=0.5, wd=0.25), dict(eps=100.0)],
     "adagrad": [dict(eps=0.5, weight_decay=0.5)],
+    "ftrl": [dict(lamda1=5.0, beta=0.5, wd=0.25), dict(lamda1=0.0, beta=0.0)],
     "adadelta": [dict(decay=0.5, eps=0.1, weight_decay=0.5)], "rmsprop": [dict(decay=0.5, eps=0.5, weight_decay=0.5)],
     "rmsprop_graves": [dict(decay=0.5, momentum=0.5, eps=5.0, weight_decay=0.5)],
     "adam": [dict(beta1=0.5, beta2=0.75, eps=0.5, weight_decay=0.5)],

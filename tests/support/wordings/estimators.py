@@ -63,8 +63,8 @@ CASES = [
      "class of modules such as nn.GELU; got 'swish'"),
     (lambda: fit(solver="lbfgs"), ValueError,
      "Classifier: solver must be one of AMSBound, AMSGRAD, AdaBelief, AdaBound, Adadelta, Adagrad, Adam, AdamW, "
-     "Adamax, Lamb, Lars, Lion, Momentum, Nesterov, RMSprop, RMSpropGraves, Sgd, SgdW, or a class of solvers; got "
-     "'lbfgs'"),
+     "Adamax, Ftrl, Lamb, Lars, Lion, Momentum, Nesterov, RMSprop, RMSpropGraves, Sgd, SgdW, or a class of solvers; "
+     "got 'lbfgs'"),
     (lambda: fit(solver=None), TypeError,
      "Classifier: solver must be a name such as \"Adam\", a class of cygrad.optim, or a function of the parameters "
      "that makes a solver; got None"),

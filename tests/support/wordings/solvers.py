@@ -40,6 +40,8 @@ class Foreign:
 
 
 CASES = [
+    (lambda: cg.optim.Ftrl(lamda1=-0.5), ValueError, "lamda1 must be at least 0 and finite, got -0.5"),
+    (lambda: cg.optim.Ftrl(lamda1=0.5, learning_rate=0.1), TypeError, "Ftrl takes no learning_rate: it is called lr"),
     (lambda: cg.optim.Sgd(0.1).fuse_into_backward(), RuntimeError,
      "fuse_into_backward: this solver has no parameters; call set_parameters() first"),
     (lambda: fused_twice(), RuntimeError,
