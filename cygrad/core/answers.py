@@ -41,10 +41,36 @@ WITHOUT = {
     "max_norm": "scale rows of the weight in place before the call",
     "scale_grad_by_freq": "GradientSlice.deduplicate(\"mean\") divides by the frequency",
     "params": "call set_parameters() on the solver", "pin_memory": "leave it out", "layout": "leave it out",
+    "training": "the mode of the thread decides; write `with cygrad.train_mode():` or `with cygrad.predict_mode():` "
+                "around the call",
 }
+# Functions whose last argument in PyTorch is inplace.
+INPLACE = {"relu", "relu6", "silu", "mish", "selu", "celu", "elu", "hardswish", "hardsigmoid", "hardtanh", "leaky_relu",
+           "threshold", "dropout"}
 MEANING = {"ddof": ", where the divisor is n - correction", "unbiased": ", where the divisor is n - correction",
            "split_size_or_sections": ", the number of parts, where PyTorch takes their size"}
 CPU = "all memory is the CPU's; leave it out"
+# PyTorch's methods that are functions here, and what is made in place of its methods that write in place: the names of
+# which are those of methods or functions with _ behind.
+FUNCTIONS = """
+    absolute allclose arccos arccosh arcsin arcsinh arctan arctan2 arctanh argwhere atan2 bitwise_left_shift
+    bitwise_right_shift cholesky copysign count_nonzero cross deg2rad det diag diagonal diff digamma divide dsplit erfc
+    exp2 fliplr flipud fmax fmin greater greater_equal hsplit hypot index_add inner isclose kron less less_equal lgamma
+    log10 log2 logaddexp lstsq matrix_power median moveaxis multiply nan_to_num nanmean nansum negative nextafter
+    not_equal outer polygamma prelu qr quantile rad2deg roll rot90 signbit sinc slogdet solve subtract svd trace unique
+    vsplit xlogy
+""".split()
+OVER = """
+    abs acos acosh asin asinh atan atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp clip cos cosh cumprod
+    cumsum erf exp expm1 floor floor_divide log1p log logical_and logical_not logical_or logical_xor neg pow reciprocal
+    relu remainder round rsqrt scatter_add sigmoid sign sin sinh sqrt square tan tanh tril triu trunc
+""".split()
+FUNCTIONS_OVER = """
+    absolute arccos arccosh arcsin arcsinh arctan2 arctan arctanh atan2 bitwise_left_shift bitwise_right_shift copysign
+    deg2rad digamma divide erfc exp2 greater greater_equal hypot index_add less less_equal lgamma log10 log2 multiply
+    nan_to_num negative nextafter not_equal polygamma rad2deg sinc subtract xlogy
+""".split()
+RESHAPED = "squeeze", "swapaxes", "transpose", "unsqueeze"
 HALF, BFLOAT16 = (f"there is no {name}; use astype(\"float32\")" for name in ("float16", "bfloat16"))
 IN_PLACE = "x {0}= y writes in place"
 TENSOR = {
@@ -74,15 +100,48 @@ TENSOR = {
     "zero_": "use fill_(0)", "add_": IN_PLACE.format("+"), "sub_": IN_PLACE.format("-"), "mul_": IN_PLACE.format("*"),
     "div_": IN_PLACE.format("/"), "detach_": "use detach()", "new_zeros": "use cygrad.zeros(shape, dtype=x.dtype)",
     "new_ones": "use cygrad.ones(shape, dtype=x.dtype)", "new_tensor": "use cygrad.tensor(data, dtype=x.dtype)",
+    "new_full": "use cygrad.full(shape, value, dtype=x.dtype)", "new_empty": "use cygrad.empty(shape, dtype=x.dtype)",
+    "new": "use cygrad.tensor(data, dtype=x.dtype)", "nelement": "use size", "short": "use astype(\"int16\")",
+    "char": "use astype(\"int8\")", "byte": "use astype(\"uint8\")",
+    "is_floating_point": "use dtype.kind == \"f\"", "is_complex": "there are no complex tensors",
+    "is_cpu": "all memory is the CPU's", "get_device": "all memory is the CPU's",
+    "stride": "use strides, which are in bytes", "data_ptr": "use numpy(), which shares memory",
+    "storage": "use numpy(), which shares memory", "untyped_storage": "use numpy(), which shares memory",
+    "is_same_size": "compare the shapes", "is_nonzero": "use bool(x)",
+    "resize_": "reshape() keeps the number of elements",
+    "reshape_as": "use reshape(y.shape)", "unflatten": "use reshape()", "swapdims": "use swapaxes(axis1, axis2)",
+    "movedim": "use cygrad.moveaxis(x, source, destination)", "unbind": "use cygrad.unstack(x, axis)",
+    "tensor_split": "use cygrad.array_split(x, n, axis)", "narrow": "use a slice, x[:, start:stop]",
+    "select": "use an index, x[:, i]", "masked_select": "use x[mask]", "where": "use cygrad.where(condition, x, y)",
+    "repeat_interleave": "use cygrad.repeat(x, n, axis)", "equal": "use cygrad.array_equal(x, y)",
+    "take_along_dim": "use cygrad.take_along_axis(x, indices, axis)", "amax": "use max(axis)", "amin": "use min(axis)",
+    "clamp_min": "use clamp(min=value)", "clamp_max": "use clamp(max=value)", "true_divide": "use x / y",
+    "vdot": "use cygrad.vecdot(x, y)", "inverse": "use cygrad.linalg.inv(x)", "pinverse": "use cygrad.linalg.pinv(x)",
+    "bernoulli": "use cygrad.random.bernoulli", "uniform_": "use x[...] = cygrad.random.uniform(x.shape), or "
+    "cygrad.nn.init.uniform_(x)", "normal_": "use x[...] = cygrad.random.normal(x.shape), or cygrad.nn.init.normal_(x)",
+    "exponential_": "use x[...] = cygrad.random.exponential(x.shape)",
+    **{name: f"use cygrad.{name}(x, ...)" for name in FUNCTIONS},
+    **{name + "_": f"x[...] = x.{name}(...) writes in place" for name in OVER},
+    **{name + "_": f"x[...] = cygrad.{name}(x, ...) writes in place" for name in FUNCTIONS_OVER},
+    **{name + "_": f"use x = x.{name}(...), a view" for name in RESHAPED},
 }
 MODULE = {
     "randn": "use random.normal(shape)", "rand": "use random.uniform(shape)", "manual_seed": "use random.seed(n)",
     "randint": "use random.integers(low, high, shape)", "randperm": "use random.permutation(n)",
     "mm": "use x @ y", "bmm": "use x @ y", "dot": "use x @ y", "mv": "use x @ y",
-    "cat": "use concat(xs, axis)",
+    "cat": "use concat(xs, axis)", "numel": "use x.size", "clone": "use x.copy()", "unbind": "use unstack(x, axis)",
+    "is_tensor": "use isinstance(x, cygrad.Tensor)", "movedim": "use moveaxis(x, source, destination)",
+    "swapdims": "use swapaxes(x, axis1, axis2)", "repeat_interleave": "use repeat(x, n, axis)",
+    "eq": "use x == y", "ne": "use x != y", "lt": "use x < y", "le": "use x <= y", "gt": "use x > y",
+    "ge": "use x >= y",
+    "dropout1d": "use nn.Dropout1d(p)", "dropout2d": "use nn.Dropout2d(p)", "dropout3d": "use nn.Dropout3d(p)",
+    "alpha_dropout": "use nn.AlphaDropout(p)", "feature_alpha_dropout": "use nn.FeatureAlphaDropout(p)",
+    "rrelu": "use nn.RReLU(lower, upper)", "hardshrink": "use nn.Hardshrink(lambd)",
+    "softshrink": "use nn.Softshrink(lambd)", "tanhshrink": "use x - tanh(x)", "softmin": "use softmax(-x, axis)",
+    "relu6": "use hardtanh(x, 0, 6)",
     "newaxis": "use None", "SGD": "use optim.SGD", "Adam": "use optim.Adam", "device": CPU, "cuda": CPU,
     "Generator": "use random.Generator(seed)",
-    "bernoulli": "use random.bernoulli(p=p, shape=shape)", "unbind": "use unstack(x, axis)",
+    "bernoulli": "use random.bernoulli(p=p, shape=shape)",
     "multinomial": "use random.categorical(probs=p, shape=n), or random.choice(n, size, replace=False, p=p)",
     "float": "use float32", "double": "use float64", "half": "there is no float16; use float32", "long": "use int64",
     "int": "use int32", "functional": "operators are functions of cygrad",
@@ -178,6 +237,14 @@ def of_keyword(function, keyword):
         return f"{function} takes {ours}, not {keyword}: {function}({first}{call}){MEANING.get(keyword, '')}"
     if keyword in WITHOUT: return f"{function} takes no {keyword}: {WITHOUT[keyword]}"
     return f"{function} takes no {keyword}; it takes {', '.join(names)}" if names else None
+
+
+def of_count(function, given):
+    """The message for too many arguments of a function, or None if Python's own message is as good."""
+    names = [] if function.startswith("__") else public(function, "")
+    function = function.lstrip("_")
+    more = ": PyTorch's inplace does not exist, its result is a new tensor; leave it out" if function in INPLACE else ""
+    return f"{function} takes {', '.join(names)}, got {given} positional arguments{more}" if names else None
 
 
 def of_module(name, module="cygrad", answers=MODULE):

@@ -28,6 +28,17 @@ def test_a_name_of_others_is_answered_and_is_no_attribute(name):
         delattr(x, name)
 
 
+def test_methods_of_pytorch_that_are_functions_here_are_answered():
+    """And those that write in place what a method or a function of cygrad computes."""
+    torch = pytest.importorskip("torch")
+    theirs = [name for name in dir(torch.Tensor) if not name.startswith("_")]
+    assert len(theirs) > 500
+    has = {name for name in (*dir(cg), *dir(cg.Tensor)) if callable(getattr(cg, name, getattr(cg.Tensor, name, None)))}
+    missing = [name for name in theirs if name.removesuffix("_") in has and not hasattr(cg.Tensor, name)]
+    assert [name for name in missing if name not in answers.TENSOR] == ["unfold"]      # (of windows of one axis there)
+    assert set(answers.OVER) <= {*dir(cg.Tensor)} and {*answers.FUNCTIONS, *answers.FUNCTIONS_OVER} <= {*dir(cg)}
+
+
 def test_solvers_answer_too():
     solver = cg.optim.Sgd()
     for name, sentence in optim_answers.SOLVERS.items():

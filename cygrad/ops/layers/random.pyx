@@ -13,6 +13,7 @@ from cygrad.kernels cimport random as kernel
 from cygrad.kernels.array cimport Array, is_real
 from cygrad.kernels.driver cimport gather
 
+from cygrad.core.answers import WITHOUT
 from cygrad.core.dtypes import DTYPES
 
 
@@ -77,9 +78,13 @@ def dropout(x: Data, p: float = 0.5, generator: Generator | None = None) -> Tens
     floating."""
     cdef Tensor t = ensure_tensor(x)
     cdef double chance = read_probability(p)
-    cdef Generator source = given_or_default(generator)
+    cdef Generator source
     cdef uint64_t blocks
     cdef Draw d
+    if isinstance(generator, bool):
+        raise TypeError(f"dropout: the argument after p is a generator, and not PyTorch's training: "
+                        f"{WITHOUT['training']}")
+    source = given_or_default(generator)
     if not is_real(t.dtype): raise TypeError(f"dropout: x is {DTYPES[t.dtype]}; wanted a floating dtype")
     if not in_train_mode(flags()):
         return apply1(DROPOUT_IDENTITY, t, None) if flags().recording and is_tracked(t) else t

@@ -78,6 +78,23 @@ CASES = [
      "an array without a gradient"),
     (lambda: cg.ones(2).view(1, 2), AttributeError,
      "a tensor has no view: use reshape(), which is a view where the strides allow, or astype(dtype)"),
+    (lambda: cg.relu(cg.ones(2), True), TypeError,
+     "relu takes x, got 2 positional arguments: PyTorch's inplace does not exist, its result is a new tensor; leave it "
+     "out"),
+    (lambda: cg.elu(cg.ones(2), 1.0, True), TypeError,
+     "elu takes x, alpha, got 3 positional arguments: PyTorch's inplace does not exist, its result is a new tensor; "
+     "leave it out"),
+    (lambda: cg.ones(2).exp(1, 2), TypeError, "exp takes x, got 3 positional arguments"),
+    (lambda: cg.ones(2).nelement(), AttributeError, "a tensor has no nelement: use size"),
+    (lambda: cg.ones(2).outer(cg.ones(2)), AttributeError, "a tensor has no outer: use cygrad.outer(x, ...)"),
+    (lambda: cg.ones(2).clamp_(0, 1), AttributeError,
+     "a tensor has no clamp_: x[...] = x.clamp(...) writes in place"),
+    (lambda: cg.dropout(cg.ones(2), 0.5, training=True), TypeError,
+     "dropout takes no training: the mode of the thread decides; write `with cygrad.train_mode():` or `with "
+     "cygrad.predict_mode():` around the call"),
+    (lambda: cg.dropout(cg.ones(2), 0.5, True), TypeError,
+     "dropout: the argument after p is a generator, and not PyTorch's training: the mode of the thread decides; write "
+     "`with cygrad.train_mode():` or `with cygrad.predict_mode():` around the call"),
     (lambda: cg.ones(2).asnumpy(), AttributeError,
      "a tensor has no asnumpy: use numpy(), which shares memory, or numpy().copy()"),
     (lambda: setattr(cg.ones(2), "data", 3), AttributeError,
