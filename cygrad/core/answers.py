@@ -110,7 +110,7 @@ TENSOR = {
     "is_same_size": "compare the shapes", "is_nonzero": "use bool(x)",
     "resize_": "reshape() keeps the number of elements",
     "reshape_as": "use reshape(y.shape)", "unflatten": "use reshape()", "swapdims": "use swapaxes(axis1, axis2)",
-    "movedim": "use cygrad.moveaxis(x, source, destination)", "unbind": "use cygrad.unstack(x, axis)",
+    "movedim": "use cygrad.moveaxis(x, source, destination)",
     "tensor_split": "use cygrad.array_split(x, n, axis)", "narrow": "use a slice, x[:, start:stop]",
     "select": "use an index, x[:, i]", "masked_select": "use x[mask]", "where": "use cygrad.where(condition, x, y)",
     "repeat_interleave": "use cygrad.repeat(x, n, axis)", "equal": "use cygrad.array_equal(x, y)",
