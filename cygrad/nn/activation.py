@@ -120,8 +120,8 @@ class LeakyReLU(Module):
 
 class RReLU(Module):
     """x for x > 0, else a x (Xu et al. 2015). In train mode each a is from U(lower, upper), so that backward saves one
-    number for each element of x; in predict mode it is their mean, (lower + upper) / 2. The numbers come from
-    `generator` (None: the default one)."""
+    number for each element of x, which a memory.budget cannot evict; in predict mode a is (lower + upper) / 2, the mean
+    of these. The numbers come from `generator` (None: the default one)."""
 
     _shown = "lower", "upper"
 

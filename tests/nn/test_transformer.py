@@ -176,3 +176,34 @@ def test_layers_that_are_computed_again_draw_the_same():
     (_, _, much, *_), (_, _, less, *_) = found
     assert [a for i, a in enumerate(found[0]) if i != 2] == [a for i, a in enumerate(found[1]) if i != 2]
     assert less < much / 2
+
+
+def test_a_budget_and_a_captured_step_have_the_same_bits():
+    """With dropout, whose elements are drawn again where values are computed again."""
+    src, tgt = (np.concatenate([a.astype("float32")] * 6) for a in inputs(False))
+
+    def model():
+        cg.random.seed(3)
+        return nn.Transformer(SIZE, 2, 2, 2, 64, 0.1, generator=Generator(5))
+
+    def step(net, x, y):
+        with cg.record(): loss = cg.square(net(x, y, tgt_is_causal=True)).sum()
+        loss.backward()
+        return loss
+
+    def gradients(net):
+        return [p.grad.numpy().tobytes() for p in net.parameters()]
+
+    x, y, net = cg.tensor(src), cg.tensor(tgt), model()
+    before = cg.memory.stats()["live_bytes"]
+    with cg.memory.track() as tracked: step(net, x, y)
+    wanted, need = gradients(net), tracked.peak_bytes - before
+    del net
+    net = model()
+    with cg.memory.budget(cg.memory.stats()["live_bytes"] + need * 4 // 5) as budget: step(net, x, y)
+    assert gradients(net) == wanted and budget.recomputed.calls > 0
+    net = model()
+    captured, workspace = cg.graph.Net.capture(lambda x, y: step(net, x, y), src, tgt), cg.graph.Workspace()
+    for name, a in zip(captured.inputs, (src, tgt), strict=True): workspace.feed(name, a)
+    workspace.run(captured)
+    assert gradients(net) == wanted
