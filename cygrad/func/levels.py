@@ -80,6 +80,18 @@ def entering(x):
     return y
 
 
+def leaving(x):
+    """`x` without its graph. Its tangents and lanes, which have none either, stay."""
+    top = innermost()
+    if top is None: return x.detach()
+    lift = top.value(x)
+    with below(top):
+        if top.lanes: return leaving(x) if lift is None else top.stand_in(leaving(lift))
+        y = leaving(x)
+        if lift is not None: top.give(y, leaving(lift))
+    return y
+
+
 def pull(outputs, heads, inputs, create_graph, retain, built):
     """The gradients of sum(head * output) for the inputs, which entering() made when `built` levels were open; None
     where it does not depend on one."""

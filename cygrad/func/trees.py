@@ -22,7 +22,7 @@ def parts(tree):
     if is_dataclass(tree) and not isinstance(tree, type):
         names = [f.name for f in fields(tree) if f.init]
         return names, [getattr(tree, n) for n in names], lambda new: replace(tree, **dict(zip(names, new, strict=True)))
-    return tree._parts() if hasattr(type(tree), "_parts") else None         # (a Module)
+    return tree._tree() if hasattr(type(tree), "_tree") else None         # (a Module)
 
 
 def like(tree, items):

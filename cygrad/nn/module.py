@@ -257,7 +257,7 @@ class Module(CallBase):
                                  f"{names}")
         return module.__dict__[name]
 
-    def _parts(self):
+    def _tree(self):
         """The module as a container of its parameters, for cygrad.func: (names, parameters, build)."""
         found = dict(self.named_parameters())
         old = list(map(id, found.values()))

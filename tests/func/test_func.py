@@ -181,3 +181,38 @@ def written(x, i, index, v):
     y = x * (0 * i.astype("float64") + 1)
     y[index] = v
     return y
+
+
+# ---- values that leave a transformation ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("value", [
+    lambda f, x: value_and_grad(f)(x)[0], lambda f, x: vjp(f, x)[0], lambda f, x: linearize(f, x)[0],
+    lambda f, x: value_and_grad(lambda x: (f(x), f(x)), has_aux=True)(x)[0][1],
+    lambda f, x: jvp(f, (x,), (x,))[0], lambda f, x: jacobian(lambda x: (x * 2, f(x)), has_aux=True)(x)[1],
+    lambda f, x: value_and_grad(lambda x: vjp(f, x)[0])(x)[0],
+], ids=["value_and_grad", "vjp", "linearize", "aux", "jvp", "jacobian aux", "nested"])
+def test_values_keep_their_derivatives_at_the_levels_outside(value):
+    def f(x): return (cg.sin(x) ** 2).sum()
+
+    x, t = f64(3), f64(3, seed=1)
+    y, dy = jvp(lambda x: value(f, x), (x,), (t,))
+    near(y, f(x))
+    near(dy, (cg.sin(2 * x) * t).sum())
+    near(grad(lambda x: value(f, x))(x), cg.sin(2 * x))
+    near(vmap(lambda x: value(f, x))(cg.stack([x, t])), [f(x).item(), f(t).item()])
+    near(jvp(vmap(lambda x: value(f, x)), (cg.stack([x, t]),), (cg.ones((2, 3), dtype="float64"),))[1],
+         [cg.sin(2 * x).sum().item(), cg.sin(2 * t).sum().item()])
+    assert y.grad_fn is dy.grad_fn is value(f, x).grad_fn is None
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: cg.concat([x, cg.arange(3)]), lambda x: cg.stack([x, cg.arange(1, 4)]),
+    lambda x: cg.r_[x, 5:8], lambda x: cg.concat([x, cg.tensor([True])]),
+])
+def test_integers_beside_tangents_have_none(f):
+    x, t = f64(3), f64(3, seed=1)
+    y, dy = jvp(f, (x,), (t,))
+    near(y, f(x))
+    wanted = np.zeros(y.shape)
+    wanted.reshape(-1)[:3] = t
+    near(dy, wanted)

@@ -100,6 +100,19 @@ def test_buffers_are_replaced_and_updated():
     near(functional_call(norm, {"running_mean": cg.ones(3)}, cg.ones((2, 3))), np.zeros((2, 3)))
 
 
+@pytest.mark.parametrize("module", [
+    lambda: nn.LSTM(3, 4), lambda: nn.GRUCell(3, 4), lambda: nn.ParameterList([nn.Parameter(cg.ones(2))]),
+    lambda: nn.ModuleDict({"a": nn.Linear(2, 2)}), lambda: nn.TransformerDecoderLayer(4, 2),
+], ids=["LSTM", "GRUCell", "ParameterList", "ModuleDict", "TransformerDecoderLayer"])
+def test_every_kind_of_module_is_a_container(module):
+    module = module()
+    g = grad(lambda m: sum((p ** 2).sum() for p in m.parameters()))(module)
+    assert type(g) is type(module)
+    for (name, p), (other, d) in zip(module.named_parameters(), g.named_parameters(), strict=True):
+        assert name == other
+        near(d, 2 * p.detach(), 1e-6)
+
+
 def test_modules_are_containers():
     model, x = net(), cg.random.normal((5, 3))
     g = grad(lambda m: (m(x) ** 2).mean())(model)

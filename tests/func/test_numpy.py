@@ -90,19 +90,21 @@ CALLS = {
         lambda x: np.linalg.svd(x, full_matrices=False)[1], M), "matrix_power": (
         lambda x: np.linalg.matrix_power(x, 3), (3, 3)), "lstsq": (
         lambda x, y: np.linalg.lstsq(x, y)[0], (4, 3), (4, 2)), "qr": (lambda x: np.linalg.qr(x)[0], (4, 3)),
+    "gradient": (lambda x: np.gradient(x, axis=1), (3, 4)), "partition": (lambda x: np.partition(x, 1), (3, 4)),
+    "select": (lambda x: np.select([x > 0.5, x < 0], [x * x, -x], 2.0), (3, 4)),
+    "rollaxis": (lambda x: np.rollaxis(x * x, 1), (3, 4)), "logaddexp2": (np.logaddexp2, (3, 4), (4,)),
 }
 
 # What cygrad does not have: TypeError, whatever the arguments are.
 REFUSED = {
-    "gradient": np.gradient, "convolve": lambda x: np.convolve(x[0], x[1]), "correlate":
+    "convolve": lambda x: np.convolve(x[0], x[1]), "correlate":
     lambda x: np.correlate(x[0], x[1]), "interp": lambda x: np.interp(x, [0, 1], [2, 3]), "cov": np.cov,
-    "corrcoef": np.corrcoef, "trapezoid": np.trapezoid, "fft": np.fft.fft, "eig": lambda x: np.linalg.eig(x[:, :3]),
-    "polyval": lambda x: np.polyval([1, 2], x), "histogram": np.histogram, "partition": lambda x: np.partition(x, 1),
+    "corrcoef": np.corrcoef, "trapezoid": np.trapezoid, "fft": np.fft.fft,
+    "polyval": lambda x: np.polyval([1, 2], x), "histogram": np.histogram,
     "apply_along_axis": lambda x: np.apply_along_axis(np.sum, 0, x), "diagflat": np.diagflat,
-    "multi_dot": lambda x: np.linalg.multi_dot([x, x.T, x]), "select": lambda x: np.select([x > 0], [x]),
-    "rollaxis": lambda x: np.rollaxis(x, 1), "heaviside": lambda x: np.heaviside(x, 0.5),
+    "multi_dot": lambda x: np.linalg.multi_dot([x, x.T, x]), "heaviside": lambda x: np.heaviside(x, 0.5),
     "fmod": lambda x: np.fmod(x, 2), "float_power": lambda x: np.float_power(2, x),
-    "logaddexp2": lambda x: np.logaddexp2(x, x), "unwrap": np.unwrap, "i0": np.i0, "frexp": np.frexp, "modf": np.modf,
+    "unwrap": np.unwrap, "i0": np.i0, "frexp": np.frexp, "modf": np.modf,
 }
 
 
