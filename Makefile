@@ -21,7 +21,7 @@ endif
 # The mark of what is generated and not in git. Tests read it; tests/project/conftest.py also writes it if it is old.
 GENERATED = build/generated
 
-.PHONY: demo test test-all array-api pythons bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
+.PHONY: demo test test-all array-api hips pythons bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/has-demo $(VENV)/built
@@ -51,6 +51,10 @@ test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 # The array API standard, for more random arrays than `make test` takes.
 array-api: $(VENV)/has-test $(VENV)/built
 	CYGRAD_ARRAY_API=40 $(PY) -m pytest -q tests/array_api
+
+# The tests of HIPS autograd, which pip downloads, against cygrad.func and NumPy's functions of tensors.
+hips: $(VENV)/has-test $(VENV)/built
+	$(PY) tools/hips.py
 
 bench: $(VENV)/has-bench $(VENV)/built
 	$(PY) -m benchmarks --output benchmarks/results

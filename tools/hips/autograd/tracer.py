@@ -1,0 +1,5 @@
+from cygrad import Tensor
+
+
+def isbox(x):
+    return isinstance(x, Tensor)
