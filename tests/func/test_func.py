@@ -155,8 +155,9 @@ PICKED = np.array([2, 0, 3])
     lambda x, i: written(x, i, (i, slice(None), None), x[1][:, None]),
     lambda x, i: written(x, i, (cg.stack([i, i - 1]), slice(None), ), x[:2] + 1),
     lambda x, i: written(x, i, (i, slice(0, 4), cg.stack([i, 0 * i])), 2.0) if x.ndim == 3 else x,
+    lambda x, i: written(x, i, x > 0.3, 7.0), lambda x, i: written(x, i, x[..., 0] > 0, x[0, 0]),
     lambda x, i: cg.index_add(x, 1, cg.stack([i, 0 * i]), x[:, :2] * 3), lambda x, i: cg.one_hot(i, 5) * x[0],
-], ids=range(16))
+], ids=range(18))
 @pytest.mark.parametrize("mapped", [(0, 0), (None, 0), (0, None)])
 def test_indices_with_lanes(f, mapped):
     """x[i] and x[i] = v, where i is a number or an array of which each lane has its own."""

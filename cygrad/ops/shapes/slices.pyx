@@ -529,6 +529,9 @@ def setitem(Tensor x, index, value):
     v = apart(x, v)
     mask = lone_mask(index, x)
     if mask is not None:
+        if v.layout.ndim == 0 and (mask.buffer.flags | x.buffer.flags) & VIRTUAL:       # (what it selects is not known)
+            setitem(x, Ellipsis, where(reshape(mask, mask.shape + (1,) * (x.layout.ndim - mask.layout.ndim)), v, x))
+            return
         if mask.buffer == x.buffer: mask = mask.copy()      # the mask is read while x is written
         a = array_of(mask)
         v = fit(v, (kernel.count_true(&a), *x.shape[mask.layout.ndim:]))
