@@ -212,6 +212,11 @@ def samples():
     add("cholesky", 1, lambda m, _, x: m.linalg.cholesky(x + x.T + SIDE * m.eye(SIDE)))
     for name in ("eigh", "eigvalsh"):
         add(name, 1, lambda m, _, x, f=name: getattr(m.linalg, f)(x + x.T))
+    for name in ("eig", "eigvals"):
+        add(name, 1, lambda m, _, x, f=name: getattr(m.linalg, f)(x * 1e-3 + m.diag(m.arange(SIDE) + 1.0)))
+    add("expm", 1, lambda m, _, x: m.linalg.expm(x * 1e-3), lambda m, _, x: m.linalg.matrix_exp(x * 1e-3))
+    for name in ("logm", "sqrtm"):
+        add(name, 1, lambda m, _, x, f=name: getattr(m.linalg, f)(x * 1e-3 + m.eye(SIDE)), None)
     add("solve", 2, lambda m, _, x, y: m.linalg.solve(x, y))
     add("solve_triangular", 2, lambda m, _, x, y: m.linalg.solve_triangular(x + m.eye(SIDE), y, upper=True))
     add("lstsq", 2, lambda m, _, x, y: m.linalg.lstsq(x, y)[0])

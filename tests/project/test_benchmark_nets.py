@@ -100,7 +100,7 @@ def test_every_solver_has_an_update():
     row, names = work.module("solvers"), {cls.__name__ for cls in cg.optim.Solver.__subclasses__()
                                           if cls.__module__ == "cygrad.optim.solvers"}
     made = row.cases(["cygrad", "PyTorch"], False, (100,))
-    assert row.RULES.keys() == names and len(made) == len(names) == 18
+    assert row.RULES.keys() == names and len(made) == len(names) == 19
     for case in made:
         work.agree(case.name, {peer: compute() for peer, compute in case.values.items()}, case.tolerance)
         assert case.runs.keys() == case.values.keys() >= {"cygrad"}
