@@ -14,7 +14,7 @@ from cygrad.autograd.modes import (
     enable_grad, inference_mode, no_grad, pause, predict_mode, record, set_grad_enabled, train_mode,
 )
 from cygrad.autograd.variables import mark_variables, stop_gradient
-from cygrad.core.answers import of_autograd
+from cygrad.core.answers import of_module
 from cygrad.core.thread_state import is_recording, is_training, set_recording, set_training
 
 is_grad_enabled = is_recording                      # PyTorch's name
@@ -30,5 +30,5 @@ __all__ = [
 
 def __getattr__(name):              # functions of cygrad.func, which is loaded at their first use
     if name not in ("hessian", "jacobian", "jvp", "vjp"):
-        raise AttributeError(of_autograd(name))
+        raise AttributeError(of_module(name, __name__))
     return getattr(import_module("cygrad.func"), name)

@@ -7,7 +7,7 @@ from cygrad.core.graph.packing cimport HookPacking
 from cygrad.core.graph.trace cimport lists_calls, refuse_trace, set_mode_scope
 from cygrad.core.thread_state cimport FORWARD, Flags, flags
 
-import threading
+from _thread import _local as local
 
 from cygrad.autograd.passes import backward
 from cygrad.autograd.variables import clear_leaf
@@ -181,7 +181,7 @@ cdef class saved_tensors_hooks(Entered):
         set_packing(flags(), e.pack)
 
 
-disabled = threading.local()                        # .message: of the innermost disable_saved_tensors_hooks, or None
+disabled = local()                                  # .message: of the innermost disable_saved_tensors_hooks, or None
 
 
 cdef int refuse_disabled() except -1:

@@ -54,11 +54,11 @@ CPU = "all memory is the CPU's; leave it out"
 # which are those of methods or functions with _ behind.
 FUNCTIONS = """
     absolute allclose arccos arccosh arcsin arcsinh arctan arctan2 arctanh argwhere atan2 bitwise_left_shift
-    bitwise_right_shift cholesky copysign count_nonzero cross deg2rad det diag diagonal diff digamma divide dsplit erfc
-    exp2 fliplr flipud fmax fmin greater greater_equal hsplit hypot index_add inner isclose kron less less_equal lgamma
-    log10 log2 logaddexp lstsq matrix_power median moveaxis multiply nan_to_num nanmean nansum negative nextafter
-    not_equal outer polygamma prelu qr quantile rad2deg roll rot90 signbit sinc slogdet solve subtract svd trace unique
-    vsplit xlogy
+    bitwise_right_shift cholesky copysign count_nonzero cross deg2rad det diag diagonal diff digamma divide dsplit eig
+    erfc erfinv exp2 fliplr flipud fmax fmin greater greater_equal hsplit hypot index_add inner isclose kron less
+    less_equal lgamma log10 log2 logaddexp lstsq matrix_power median moveaxis multiply nan_to_num nanmean nansum
+    negative nextafter not_equal outer polygamma prelu qr quantile rad2deg roll rot90 signbit sinc slogdet solve
+    subtract svd trace unique vsplit xlogy
 """.split()
 OVER = """
     abs acos acosh asin asinh atan atanh bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp clip cos cosh cumprod
@@ -67,8 +67,8 @@ OVER = """
 """.split()
 FUNCTIONS_OVER = """
     absolute arccos arccosh arcsin arcsinh arctan2 arctan arctanh atan2 bitwise_left_shift bitwise_right_shift copysign
-    deg2rad digamma divide erfc exp2 greater greater_equal hypot index_add less less_equal lgamma log10 log2 multiply
-    nan_to_num negative nextafter not_equal polygamma rad2deg sinc subtract xlogy
+    deg2rad digamma divide erfc erfinv exp2 greater greater_equal hypot index_add less less_equal lgamma log10 log2
+    multiply nan_to_num negative nextafter not_equal polygamma rad2deg sinc subtract xlogy
 """.split()
 RESHAPED = "squeeze", "swapaxes", "transpose", "unsqueeze"
 HALF, BFLOAT16 = (f"there is no {name}; use astype(\"float32\")" for name in ("float16", "bfloat16"))
@@ -247,12 +247,10 @@ def of_count(function, given):
     return f"{function} takes {', '.join(names)}, got {given} positional arguments{more}" if names else None
 
 
-def of_module(name, module="cygrad", answers=MODULE):
+def of_module(name, module="cygrad"):
     """The message for an attribute that a module does not have."""
+    answers = MODULE | AUTOGRAD if module == "cygrad.autograd" else MODULE
     advice = f": {answers[name]}" if name in answers else ""
     return f"module {module!r} has no attribute {described(name)}{advice}"
 
 
-def of_autograd(name):
-    """The message for an attribute that cygrad.autograd does not have."""
-    return of_module(name, "cygrad.autograd", MODULE | AUTOGRAD)

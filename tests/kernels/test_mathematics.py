@@ -17,7 +17,7 @@ NUMPY = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "erf": np.vectorize(math.erf),
     "log2": np.log2, "log10": np.log10, "exp2": np.exp2, "erfc": np.vectorize(math.erfc),
-    "erfinv": lambda x: scipy.special.erfinv(x.astype("float64")),
+    "erfinv": lambda x: np.copysign(scipy.special.erfinv(x.astype("float64")), x),      # (-0.0 of -0.0)
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "softplus": lambda x: np.logaddexp(x, 0),
 }

@@ -25,6 +25,8 @@ IN_BLOCKS = {
     "arange": "arange computes a block at a time",
     "linspace": "so does linspace",
 }
+# What NumPy and SciPy compute, in workspace of their own.
+OUTSIDE = {"eig", "eigvals", "expm", "logm", "sqrtm"}
 BY_OTHERS = {"dropout_with", "dropout_identity"}       # rows that another row's function calls
 
 
@@ -50,7 +52,7 @@ def test_no_operation_takes_memory_past_the_pool(counts):
     too_much = []
     for name, dtype, found in counts:
         for when, nbytes in found.items():
-            if nbytes > (BLOCKS if name in IN_BLOCKS else LITTLE):
+            if nbytes > (BLOCKS if name in IN_BLOCKS else LITTLE) and name.split()[0] not in OUTSIDE:
                 too_much.append(f"{name} of {dtype}, {when}: {nbytes:,} bytes")
     assert not too_much, "\n".join(too_much)
 
@@ -60,7 +62,8 @@ def test_the_counter_counts(counts):
     most = {}
     for name, _, found in counts:
         most[name] = max(most.get(name, 0), *found.values(), 0)
-    assert {name for name in IN_BLOCKS if most[name] <= LITTLE} == set()
+    allowed = [name for name in most if name in IN_BLOCKS or name.split()[0] in OUTSIDE]
+    assert [name for name in allowed if most[name] <= LITTLE] == []
 
 
 def test_every_operator_is_measured(counts):

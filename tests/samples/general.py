@@ -24,7 +24,7 @@ def each(f):
     """f of each matrix, in float64."""
     def of_each(x):
         y = np.empty(x.shape)
-        for index in np.ndindex(x.shape[:-2]): y[index] = f(x[index].astype("float64"))
+        for index in np.ndindex(x.shape[:-2]) if x.size else (): y[index] = f(x[index].astype("float64"))
         return y.astype(x.dtype)
 
     return of_each

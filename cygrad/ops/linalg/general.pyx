@@ -31,24 +31,34 @@ cdef Operator SPECTRAL_GAPS = SPECTRA["spectral_gaps"]
 COMPLEX = "; cygrad has real dtypes alone, so call {}(x.detach().numpy()), which returns complex numbers"
 
 
-cdef int fill(OfMatrices op, Call* c) except -1 with gil:
-    """Write what op.one() returns for each matrix of x to the results."""
-    if c.x[0].layout.size == 0: return 0
-    x = lend(&c.x[0], NULL, False)
-    results = [lend(&c.y[k], NULL, True) for k in range(c.n_out)]
-    for i, index in enumerate(np.ndindex(x.shape[:-2])):
-        found, wrong = None, " contains nan or inf"
-        if np.isfinite(x[index]).all():
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")     # SciPy's, of accuracy
-                found, wrong = (<object>op).one(x[index])
-        if wrong is not None: refuse_matrix(op, i, c.x[0].layout, wrong)
-        for y, value in zip(results, found): y[index] = value
+cdef class General(OfMatrices):
+    """The base of what NumPy or SciPy computes, matrix by matrix."""
+
+    cdef object one(self, x):
+        """(the results for a matrix, None), or (None, what is wrong)."""
+        raise NotImplementedError
+
+    cdef int forward(self, Call* c) except -1 nogil:
+        if c.x[0].layout.size == 0: return 0
+        with gil: return self.forward_with_gil(c)
+
+    cdef int forward_with_gil(self, Call* c) except -1:
+        """Write the results for each matrix. Raises LinAlgError for one that has none."""
+        x = lend(&c.x[0], NULL, False)
+        results = [lend(&c.y[k], NULL, True) for k in range(c.n_out)]
+        for i, index in enumerate(np.ndindex(x.shape[:-2])):
+            found, wrong = None, " contains nan or inf"
+            if np.isfinite(x[index]).all():
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")     # SciPy's, of accuracy
+                    found, wrong = self.one(x[index])
+            if wrong is not None: refuse_matrix(self, i, c.x[0].layout, wrong)
+            for y, value in zip(results, found): y[index] = value
 
 
 # ---- functions of matrices -------------------------------------------------------------------------------------------
 
-cdef class MatrixFunction(OfMatrices):
+cdef class MatrixFunction(General):
     """y = f(x), of each square matrix        dx = the block above the diagonal of f([[x', g], [0, x']])"""
     reads = "x"
 
@@ -57,11 +67,7 @@ cdef class MatrixFunction(OfMatrices):
         Operator.infer(self, c)
         c.work = matrices_in(c.x[0].layout) * work_of(c.x[0].layout)
 
-    cdef int forward(self, Call* c) except -1 nogil:
-        return fill(self, c)
-
-    def one(self, x):
-        """(the results for a matrix, None), or (None, what is wrong)."""
+    cdef object one(self, x):
         y = getattr(import_module("scipy.linalg"), self.name)(x.astype(np.float64))
         if np.iscomplexobj(y):
             if np.abs(y.imag).max(initial=0) > np.sqrt(np.finfo(x.dtype).eps) * np.abs(y).max(initial=0):
@@ -82,23 +88,23 @@ cdef class Expm(MatrixFunction):
 
 
 cdef class Logm(MatrixFunction):
-    """e^y = x, of each square matrix        dx = the block above the diagonal of the log of [[x', g], [0, x']]"""
+    """y = log x, of each square matrix        dx = the block above the diagonal of the log of [[x', g], [0, x']]"""
 
 
 cdef class Sqrtm(MatrixFunction):
-    """y y = x, of each square matrix        dx = the block above the diagonal of the root of [[x', g], [0, x']]"""
+    """y = root x, of each square matrix        dx = the block above the diagonal of the root of [[x', g], [0, x']]"""
 
 
 # ---- eigenvalues -----------------------------------------------------------------------------------------------------
 
 cdef object eigenvalues(str name, x):
-    """The eigenvalues and the eigenvectors, of length 1, as one() returns them."""
+    """The eigenvalues and the eigenvectors, of length 1, as General.one() returns them."""
     w, v = np.linalg.eig(x)
     if np.iscomplexobj(w): return None, " has complex eigenvalues" + COMPLEX.format("numpy.linalg." + name)
     return (w, v), None
 
 
-cdef class Eig(OfMatrices):
+cdef class Eig(General):
     """x v = v diag(w)        dx = v'^-1 (dw + (v' dv - v' v diag(v' dv)) / gaps) v', gaps[i, j] = w[j] - w[i]
 
     The columns of v have length 1. Backward saves w and v."""
@@ -113,10 +119,7 @@ cdef class Eig(OfMatrices):
         add_result(c, 1, c.x[0].dtype, 2, n, n)
         c.work = matrices_in(x) * work_of(x)
 
-    cdef int forward(self, Call* c) except -1 nogil:
-        return fill(self, c)
-
-    def one(self, x):
+    cdef object one(self, x):
         return eigenvalues("eig", x)
 
     cdef object formula(self, c, int i, g):
@@ -134,7 +137,7 @@ cdef class Eig(OfMatrices):
         return solve(t, core)
 
 
-cdef class EigVals(OfMatrices):
+cdef class EigVals(General):
     """w = the eigenvalues of x        dx = v'^-1 diag(g) v', v of the eig of x, which backward computes"""
     called, reads = "eigvals", "x"
 
@@ -144,10 +147,7 @@ cdef class EigVals(OfMatrices):
         add_result(c, 0, c.x[0].dtype, 1, x.shape[x.ndim - 1], 0)
         c.work = matrices_in(x) * work_of(x)
 
-    cdef int forward(self, Call* c) except -1 nogil:
-        return fill(self, c)
-
-    def one(self, x):
+    cdef object one(self, x):
         found, wrong = eigenvalues("eigvals", x)
         return None if found is None else found[:1], wrong
 

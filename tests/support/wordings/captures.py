@@ -52,7 +52,7 @@ def with_law(law):
 
 
 def masked(x):
-    x[x > 0] = 0.0
+    x[x > 0] = x[:1]
 
 
 def of_inside(x):
