@@ -266,7 +266,7 @@ def adding_at(op, operands, mapped, attributes, n):
 
 def putting(op, operands, mapped, attributes, n):
     """x[index] = v, with stacked index arrays: lanes of these are one more array, of an axis of x before theirs."""
-    x, v, indices = (*expanded(operands[:2], mapped[:2], n), operands[2])
+    (x, v), indices = expanded(operands[:2], mapped[:2], n), operands[2]
     fields = shifted(attributes, n).fields()
     if not mapped[2]: return apply(op, x, v, indices, attributes=type(attributes)(*fields.values()))
     axis, order = fields["axis"] - 1, fields["order"] or range(v.ndim + indices.shape[1] - indices.ndim + 2)

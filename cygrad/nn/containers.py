@@ -60,7 +60,7 @@ class OfParameters(Container[Tensor]):
     """The base of containers of parameters. A tensor of floats becomes one, as by nn.Parameter."""
 
     _noun = "parameters"
-    _check_part = staticmethod(check_parameter)
+    _check_part: Callable[[str, object], None] = staticmethod(check_parameter)
 
     def _parts(self) -> dict[str, Tensor]:
         return {name: vars(self)[name] for name in self._parameters}
