@@ -13,7 +13,7 @@ from cygrad.core.graph.tensor import Tensor
 from cygrad.core.interop.creation import ones_like, zeros_like
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import is_recording
-from cygrad.func.levels import entering, leaving, pull
+from cygrad.func.levels import entering, pull, without_graph
 from cygrad.func.trees import flatten, paths
 
 
@@ -54,11 +54,11 @@ def results_of(name, y, has_aux):
     return y
 
 
-def left(tree):
+def leaving(tree):
     """A container of results without the graph of the transformation, unless a graph around it is being recorded."""
     leaves, build = flatten(tree)
     if is_recording(): return tree
-    return build([leaving(x) if isinstance(x, Tensor) else x for x in leaves])
+    return build([without_graph(x) if isinstance(x, Tensor) else x for x in leaves])
 
 
 class Recorded:
@@ -118,8 +118,8 @@ def differentiated(name, fun, argnums, has_aux):
         y = scalar(name, p.value)
         found = p.pull([y], [ones_like(y)])
         gradients = tuple(found) if isinstance(argnums, (tuple, list)) else found[0]
-        value = left(y)
-        return ((value, left(p.aux)) if has_aux else value), gradients
+        value = leaving(y)
+        return ((value, leaving(p.aux)) if has_aux else value), gradients
 
     return call
 
@@ -155,8 +155,8 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
         heads = leaves_like("vjp", cotangents, outputs, places, "cotangent", "result")
         return tuple(p.pull(outputs, heads, retain=True))
 
-    results = left(p.value)
-    return (results, pullback, left(p.aux)) if has_aux else (results, pullback)
+    results = leaving(p.value)
+    return (results, pullback, leaving(p.aux)) if has_aux else (results, pullback)
 
 
 def leaves_like(name, tree, like, places, what, of):

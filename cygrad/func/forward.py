@@ -17,7 +17,7 @@ from cygrad.core.interop.creation import zeros, zeros_like
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.late_bound import bind
 from cygrad.core.thread_state import is_recording
-from cygrad.func.derivatives import Recorded, floats, leaves_like, left, results_of
+from cygrad.func.derivatives import Recorded, floats, leaves_like, leaving, results_of
 from cygrad.func.levels import entering, level, pull
 from cygrad.func.trees import flatten, paths
 from cygrad.ops.shapes.shape import broadcast_to
@@ -125,7 +125,7 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[...
         out = pull(*zip(*found, strict=True), heads, graph, True, built) if found else [None] * len(outputs)
         return build([zeros_like(y) if t is None else t for y, t in zip(outputs, out, strict=True)])
 
-    return left(p.value), tangent_map
+    return leaving(p.value), tangent_map
 
 
 bind(tangents_of=tangents_of, zeros_like=zeros_like, broadcast_to=broadcast_to)

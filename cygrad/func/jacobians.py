@@ -11,7 +11,7 @@ from cygrad.core.errors import described
 from cygrad.core.graph.lifts import depth
 from cygrad.core.interop.creation import eye, zeros
 from cygrad.core.interop.numpy import asarray
-from cygrad.func.derivatives import Recorded, floats, gradient, left, numbered, results_of
+from cygrad.func.derivatives import Recorded, floats, gradient, leaving, numbered, results_of
 from cygrad.func.forward import jvp
 from cygrad.func.mapping import vmap
 from cygrad.func.trees import flatten
@@ -74,7 +74,7 @@ def jacobian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux:
         leaves, build_rows = flatten(rows[0] if one else tuple(rows))
         parts = zip(*[split(x, outputs) for x in leaves], strict=True)
         jacobians = build([build_rows(list(of)) for of in parts])
-        return (jacobians, left(p.aux)) if has_aux else jacobians
+        return (jacobians, leaving(p.aux)) if has_aux else jacobians
 
     return call
 

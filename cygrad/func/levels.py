@@ -80,15 +80,15 @@ def entering(x):
     return y
 
 
-def leaving(x):
-    """`x` without its graph. Its tangents and lanes, which have none either, stay."""
+def without_graph(x):
+    """`x` without its graph. It keeps its tangents and lanes, which lose theirs too; detach() would drop tangents."""
     top = innermost()
     if top is None: return x.detach()
     lift = top.value(x)
     with below(top):
-        if top.lanes: return leaving(x) if lift is None else top.stand_in(leaving(lift))
-        y = leaving(x)
-        if lift is not None: top.give(y, leaving(lift))
+        if top.lanes: return without_graph(x) if lift is None else top.stand_in(without_graph(lift))
+        y = without_graph(x)
+        if lift is not None: top.give(y, without_graph(lift))
     return y
 
 

@@ -114,7 +114,8 @@ def gradient(x: Data, *spacing: Data, axis: int | Sequence[int] | None = None,
 
     `spacing` is one number for all axes, or for each axis the distance of its samples or a vector of their coordinates;
     1 without it. Coordinates have gradients too. Integers are cast to the default dtype. Raises ValueError for too few
-    samples, or spacings that do not fit."""
+    samples, or spacings that do not fit. Source of the formulas: B. Fornberg, Generation of finite difference formulas
+    on arbitrarily spaced grids (1988)."""
     cdef Tensor t = floating(x), s
     axes = reduced_axes("gradient", axis, t.ndim)
     if edge_order not in (1, 2): raise ValueError(f"gradient: edge_order must be 1 or 2, got {described(edge_order)}")
