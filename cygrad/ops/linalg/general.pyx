@@ -5,7 +5,6 @@ Sources of the gradients: N. J. Higham, Functions of Matrices (2008), theorem 3.
 diagonal, and above it the derivative of f at x in the direction e; M. B. Giles, An extended collection of matrix
 derivative results for forward and reverse mode algorithmic differentiation (2008), 3.1."""
 
-import warnings
 from collections import namedtuple
 from importlib import import_module
 
@@ -49,9 +48,7 @@ cdef class General(OfMatrices):
         for i, index in enumerate(np.ndindex(x.shape[:-2])):
             found, wrong = None, " contains nan or inf"
             if np.isfinite(x[index]).all():
-                with np.errstate(all="ignore"), warnings.catch_warnings():
-                    warnings.simplefilter("ignore")     # SciPy's, of accuracy
-                    found, wrong = self.one(x[index])
+                with np.errstate(all="ignore"): found, wrong = self.one(x[index])
             if wrong is not None: refuse_matrix(self, i, c.x[0].layout, wrong)
             for y, value in zip(results, found): y[index] = value
 
@@ -68,7 +65,10 @@ cdef class MatrixFunction(General):
         c.work = matrices_in(c.x[0].layout) * work_of(c.x[0].layout)
 
     cdef object one(self, x):
-        y = getattr(import_module("scipy.linalg"), self.name)(x.astype(np.float64))
+        scipy, x64 = import_module("scipy.linalg"), x.astype(np.float64)
+        if self.name != "expm" and 0 in np.diagonal(scipy.schur(x64)[0]):      # (SciPy would replace 0, and warn)
+            return None, f" is singular, so its {self.name} does not exist or has no derivative"
+        y = getattr(scipy, self.name)(x64)
         if np.iscomplexobj(y):
             if np.abs(y.imag).max(initial=0) > np.sqrt(np.finfo(x.dtype).eps) * np.abs(y).max(initial=0):
                 return None, f" has a complex {self.name}" + COMPLEX.format("scipy.linalg." + self.name)
@@ -182,14 +182,16 @@ def expm(x: Data) -> Tensor:
 def logm(x: Data) -> Tensor:
     """The principal logarithm of each square matrix of `x` (..., n, n), by scipy.linalg.logm. Raises ImportError
     without SciPy (the extra cygrad[linalg]), numpy.linalg.LinAlgError for a matrix that has none that is real, such as
-    one with an eigenvalue of 0 or below. Gradient: Higham (2008), theorem 3.6, of a matrix of twice the size."""
+    a singular one, or one with a negative eigenvalue. Gradient: Higham (2008), theorem 3.6, of a matrix of twice the
+    size."""
     return of_matrix(LOGM, x)
 
 
 def sqrtm(x: Data) -> Tensor:
     """The principal square root of each square matrix of `x` (..., n, n), by scipy.linalg.sqrtm. Raises ImportError
     without SciPy (the extra cygrad[linalg]), numpy.linalg.LinAlgError for a matrix that has none that is real, such as
-    one with a negative eigenvalue. Gradient: Higham (2008), theorem 3.6, of a matrix of twice the size."""
+    one with a negative eigenvalue, and for a singular one. Gradient: Higham (2008), theorem 3.6, of a matrix of twice
+    the size."""
     return of_matrix(SQRTM, x)
 
 

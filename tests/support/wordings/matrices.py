@@ -97,6 +97,8 @@ CASES = [
     (lambda: cg.sqrtm(cg.tensor([[-1.0]])), ERROR,
      "sqrtm: x has a complex sqrtm; cygrad has real dtypes alone, so call scipy.linalg.sqrtm(x.detach().numpy()), "
      "which returns complex numbers"),
+    (lambda: cg.logm(cg.zeros((2, 2))), ERROR,
+     "logm: x is singular, so its logm does not exist or has no derivative"),
     (lambda: cg.expm(cg.tensor([[1e4]])), ERROR, "expm: x: its expm is not finite"),
     (lambda: cg.expm(cg.zeros((2, 3))), ValueError, "expm: x is (2, 3); wanted square matrices (..., n, n)"),
     (lambda: differentiated(lambda x: cg.eig(x).eigenvectors, np.eye(2)), ERROR,
