@@ -41,7 +41,7 @@ else
 endif
 
 # Builds with the other versions of Python in pyproject.toml, as far as they are found, and runs the tests, or TESTS.
-# QUICK=1 builds without optimization.
+# QUICK=1 builds without optimization, the last version also with the checks of CYGRAD_DEBUG=1.
 pythons: $(VENV)/built
 	CYGRAD_QUICK=$(QUICK) $(PY) tools/pythons.py $(TESTS)
 
