@@ -230,6 +230,15 @@ def normalizing_channels(op, operands, mapped, attributes, n):
     return each(lambda y: from_channels(y, n) if y.ndim > 1 else parted(y, n), results)     # (statistics: (channels,))
 
 
+def recurring(op, operands, mapped, attributes, n):
+    """lstm, gru and rnn: lanes of x and of the states are more samples. Weights have none."""
+    x, weights, states = operands[0], operands[1:5], operands[5:]
+    if any(mapped[1:5]) or 0 in x.shape: return NotImplemented
+    x, *states = expanded([x, *states], [mapped[0], *mapped[5:]], n)
+    results = apply(op, dense(in_channels(x)), *weights, *[dense(merged(z)) for z in states], attributes=attributes)
+    return each(lambda y: from_channels(y, n) if y.ndim == 3 else parted(y, n), results)
+
+
 def taking(op, operands, mapped, attributes, n):
     """x[..., i, j, ...]: lanes of x alone are one more axis before; lanes of indices are one more index."""
     x, *indices = operands
@@ -341,7 +350,7 @@ def reducing_classes(op, operands, mapped, attributes, n):
 
 RULES = {rule.__name__: rule for rule in (
     broadcasting, stretching, shifting, places, leading, aligning, samples, pairs_of_samples, convolving,
-    gradients_of_weights, linear, normalizing_rows, normalizing_samples, normalizing_channels, taking, adding_at,
-    putting, contracting, reducing_probabilities, looking_up, reducing_elements, reducing_classes,
+    gradients_of_weights, linear, normalizing_rows, normalizing_samples, normalizing_channels, recurring, taking,
+    adding_at, putting, contracting, reducing_probabilities, looking_up, reducing_elements, reducing_classes,
 )}
 bind(map_lanes=map_lanes)

@@ -223,6 +223,41 @@ def test_shapes_cannot_depend_on_values(f):
     with pytest.raises(RuntimeError, match="depends on values"): vmap(f)(f64(2, 3))
 
 
+@pytest.mark.parametrize("layer, rows", [(cg.lstm, 4), (cg.gru, 3), (cg.rnn, 1)])
+def test_recurrent_layers_take_lanes_as_samples(layer, rows):
+    """No warning says that they run lane by lane. Samples may have lengths of their own, the same in all lanes."""
+    xs, weights = f64(4, 2, 5, 3), [f64(rows * 2, 3, seed=1), f64(rows * 2, 2, seed=2)]
+    states = f64(4, 1, 2, 2, seed=3)
+    more = (None,) if layer is cg.lstm else ()
+
+    def loss(x, h):
+        y, last = layer(x, weights, h, *more, batch_first=True, lengths=[5, 2])
+        return (y * y).sum() + sum(z.sum() for z in (last if layer is cg.lstm else (last,)))
+
+    for given in ((xs, states), (xs, states[0]), (xs[0], states)):
+        axes = tuple(0 if x.shape[0] == 4 else None for x in given)
+        of_lane = [[x if a is None else x[k] for x, a in zip(given, axes, strict=True)] for k in range(4)]
+        near(vmap(loss, axes)(*given), cg.stack([loss(*one) for one in of_lane]))
+        for got, wanted in zip(vmap(grad(loss, (0, 1)), axes)(*given),
+                               zip(*[grad(loss, (0, 1))(*one) for one in of_lane], strict=True), strict=True):
+            near(got, cg.stack(list(wanted)))
+
+
+def test_running_statistics_are_shared():
+    """batch_norm in train mode would move them once for each slice. Frozen ones are constants."""
+    layer, xs = cg.nn.BatchNorm1d(3, dtype="float64"), f64(4, 5, 3)
+    before = layer.running_mean.copy()
+
+    def alone(x): return cg.batch_norm(x, training=True)
+
+    with cg.train_mode():
+        with pytest.raises(RuntimeError, match=r"call freeze_statistics\(\) of the layer"): vmap(layer)(xs)
+        near(layer.running_mean, before)
+        near(vmap(alone)(xs), cg.stack([alone(x) for x in xs]))
+        layer.freeze_statistics()
+        near(vmap(layer)(xs), cg.stack([layer(x) for x in xs]))
+
+
 def test_choices_by_masks():
     x = f64(4, 3)
     near(vmap(lambda x: cg.where(x.sum() > 0, x, -x))(x), np.asarray(x) * np.sign(np.asarray(x).sum(1, keepdims=True)))

@@ -80,6 +80,7 @@ cdef class Recurrent(Operator):
     weights."""
     traits = "fused differentiable joint_formula"
     operands, no_gradient, outputs = "x w_ih w_hh b_ih b_hh h0 lengths?", "lengths", "y h"
+    lanes = "recurring"
     cdef int kind
     cdef int gates_at       # the number of the output with the gates; 0: none
 

@@ -4,6 +4,7 @@ from cygrad.core.graph.tensor cimport Tensor, is_tracked, ready
 from cygrad.core.execute.inplace cimport check_writable
 from cygrad.core.interop.numpy cimport share_memory
 from cygrad.core.graph.calls cimport note, tensor_item
+from cygrad.core.graph.lifts cimport LANES, Lift, lift_below
 from cygrad.core.graph.steps cimport READS, UPDATES, Arrays, call, put
 from cygrad.core.graph.trace cimport lists_calls
 from cygrad.core.thread_state cimport flags
@@ -52,9 +53,21 @@ cdef int check_apart(str name, Tensor r, str other, Tensor t) except -1:
     raise ValueError(f"batch_norm: {name} shares memory with {other}, and train mode writes to it; pass a copy()")
 
 
+cdef int check_shared(Tensor stats) except -1:
+    """Raise an error if the statistics of the batch differ between lanes of vmap(), which share the running ones."""
+    cdef Lift lift = lift_below(stats, flags().lifting)
+    while lift is not None:
+        if lift.level.kind == LANES:
+            raise RuntimeError("batch_norm: inside of vmap the batch of each slice would move running_mean and "
+                               "running_var, which all slices share; call freeze_statistics() of the layer, which "
+                               "then uses them as they are, or pass no running statistics")
+        lift = lift_below(stats, lift.level.depth - 1)
+
+
 cdef int move_running(Tensor average, Tensor var, Tensor stats, double factor) except -1:
     """(1 - factor) times themselves + factor times the statistics of the batch. Allocates nothing."""
     cdef Arrays a
+    if stats.lifted: check_shared(stats)
     a.n = 0
     put(&a, average, UPDATES)
     put(&a, var, UPDATES)

@@ -65,6 +65,10 @@ def stood():
     finally: level.close()
 
 
+def statistics_of_lanes():
+    with cg.train_mode(): return vmap(cg.nn.BatchNorm1d(3))(cg.zeros((2, 4, 3)))
+
+
 CASES = [
     (stood, ValueError,
      "stand_in: the level must be open and have lanes, and all of them one dimension more; got a tensor of shape ()"),
@@ -82,6 +86,9 @@ CASES = [
     (lambda: shared_write(cg.zeros((3, 2))), RuntimeError,
      "vmap: assign in place would write values that differ from lane to lane to a tensor of shape (2,) that all lanes "
      "share; compute a new tensor instead"),
+    (statistics_of_lanes, RuntimeError,
+     "batch_norm: inside of vmap the batch of each slice would move running_mean and running_var, which all slices "
+     "share; call freeze_statistics() of the layer, which then uses them as they are, or pass no running statistics"),
     (lambda: jvp(write_to_view, (cg.zeros((2, 2)),), (cg.zeros((2, 2)),)), RuntimeError,
      "jvp: assign in place would write to a tensor of shape (2,) that is a view, or has views, whose tangents would "
      "not follow; compute a new tensor instead"),
