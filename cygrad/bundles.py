@@ -91,6 +91,13 @@ def take(*names):
                               f"file", name=name)
 
 
+def require_gil():
+    """Raise ImportError if this Python runs without the GIL, which is the lock of cygrad's memory (decision 0038)."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise ImportError("cygrad needs the GIL, and this Python runs without it: start it without PYTHON_GIL=0 and "
+                          "-X gil=0, or use a build of Python that has the GIL")
+
+
 def take_kernels(cpu):
     """Open the kernels of the instruction level that the module cygrad.kernels.cpu selects, or of the next lower level
     that was built (CYGRAD_LEVELS, setup.py)."""
@@ -204,5 +211,7 @@ def load():
             if collects: gc.enable()
 
 
-try: library = take("cygrad._modules")
+try:
+    library = take("cygrad._modules")
+    require_gil()               # (opening it switches the GIL on, unless the user has forbidden that)
 finally: loading = None

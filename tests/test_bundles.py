@@ -250,6 +250,14 @@ def test_a_package_that_was_not_built_says_so(tmp_path, gone, missing):
     assert "build cygrad there (make build)" in said
 
 
+def test_python_without_the_gil_is_refused():
+    """A Python that has switched the GIL off, and keeps it off, is told at the import."""
+    script = "import sys; sys._is_gil_enabled = lambda: False; import cygrad"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
+                            cwd=PACKAGE.parent)
+    assert result.stderr.splitlines()[-1].startswith("ImportError: cygrad needs the GIL"), result.stderr
+
+
 def test_a_module_has_no_code_in_python():
     result = subprocess.run([sys.executable, "-m", "cygrad.core.graph.tensor"], capture_output=True, text=True,
                             timeout=60, cwd=PACKAGE.parent)

@@ -1,6 +1,8 @@
 """The wording of errors: modes, threads, settings, programs and the tools of cygrad.testing."""
 
+import sys
 from importlib.util import module_from_spec
+from unittest.mock import patch
 
 import numpy as np
 
@@ -21,6 +23,10 @@ def DOUBLE():
 
 def WRITER():
     return Program(lambda x, y: x.__iadd__(y), PAIR, PAIR)
+
+
+def without_gil():
+    with patch.object(sys, "_is_gil_enabled", lambda: False, create=True): bundles.require_gil()
 
 
 def traced():
@@ -95,6 +101,9 @@ CASES = [
     (lambda: bundles.take("cygrad._sums"), ModuleNotFoundError,
      "no cygrad._sums for this Python (<*>) in <*>: build cygrad there (make build), or install it (pip install .); "
      "it cannot be imported from a zip file"),
+    (without_gil, ImportError,
+     "cygrad needs the GIL, and this Python runs without it: start it without PYTHON_GIL=0 and -X gil=0, or use a "
+     "build of Python that has the GIL"),
     (lambda: cg.set_num_threads(0), ValueError,
      "set_num_threads: n must be an integer of at least 1, got 0"),
     (lambda: cg.record("yes"), TypeError,
