@@ -22,7 +22,7 @@ endif
 # The mark of what is generated and not in git. Tests read it; tests/project/conftest.py also writes it if it is old.
 GENERATED = build/generated
 
-.PHONY: demo test test-all array-api hips pythons bench bench-quick lint build stubs pages docs docs-test check asan clean FORCE
+.PHONY: demo test test-all array-api hips pythons wheels bench bench-quick lint build stubs pages gallery docs docs-test check asan clean FORCE
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/has-demo $(VENV)/built
@@ -44,6 +44,11 @@ endif
 # QUICK=1 builds without optimization, the last version also with the checks of CYGRAD_DEBUG=1.
 pythons: $(VENV)/built
 	CYGRAD_QUICK=$(QUICK) $(PY) tools/pythons.py $(TESTS)
+
+# The sdist, and a wheel for each version of Python that is found, in dist/: built, repaired, and tried in fresh
+# environments with the oldest and the newest NumPy. It takes about seven minutes for each version.
+wheels: $(VENV)/has-wheels $(VENV)/built
+	$(PY) tools/wheels.py $(TESTS)
 
 # All tests, with full sweeps.
 test-all: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
@@ -79,6 +84,7 @@ bench-quick: $(VENV)/has-bench $(VENV)/built
 lint: $(VENV)/has-lint
 	$(VENV)/bin/ruff check .
 	PATH="$(abspath $(VENV)/bin):$$PATH" $(VENV)/bin/cython-lint cygrad examples
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows $(wildcard .github/workflows/*.yml)
 
 build: $(VENV)/has-test $(VENV)/built $(GENERATED)
 
@@ -89,6 +95,10 @@ stubs: $(VENV)/has-test $(VENV)/built
 
 pages: $(VENV)/has-sklearn $(VENV)/built
 	$(PY) tools/make_docs.py
+
+# Runs the programs of examples/ for docs/gallery.md and its pictures, which are in git.
+gallery: $(VENV)/has-test $(VENV)/built
+	$(PY) tools/make_gallery.py
 
 # The documentation site: out/docs/index.html. Warnings are errors, and so are unresolved references.
 docs: pages $(VENV)/has-docs

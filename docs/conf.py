@@ -18,7 +18,8 @@ project = "cygrad"
 author = copyright = "the cygrad authors"
 version = release = re.search(r'^__version__ = "(.+)"', (ROOT / "cygrad" / "__init__.py").read_text(), re.M)[1]
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
+copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True      # not copied, nor what they print
 myst_enable_extensions = ["attrs_inline", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_static"]

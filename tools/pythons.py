@@ -3,8 +3,8 @@
 Each version has a copy of the tree, out/python3.N/cygrad, with an environment and compiled files of its own. The C
 files are those of this tree's build, because Cython writes the same for all versions; so build this tree first. TESTS
 are arguments of pytest; without them all tests run, as `make test` does. Tests that need PyTorch skip: its packages for
-some versions have several gigabytes. With CYGRAD_QUICK=1 the last version that is found has the checks of CYGRAD_DEBUG=1
-too, so that they see the tests.
+some versions have several gigabytes. With CYGRAD_QUICK=1 the last version that is found has the checks of
+CYGRAD_DEBUG=1 too, so that they see the tests.
 
 An interpreter is python3.N on the PATH, or one of pyenv's. A version without one is named at the end. The status is 1
 if a build or a test has failed."""

@@ -12,9 +12,14 @@ from pathlib import Path
 
 PROJECT = tomllib.loads(Path(__file__).parent.parent.joinpath("pyproject.toml").read_text())
 
-build, run = PROJECT["build-system"]["requires"], PROJECT["project"]["dependencies"]
-which, *without = sys.argv[1:]
-if which == "build": needs = {*build} - {*run}
-elif which == "run": needs = run
-else: needs = [*build, *run, *PROJECT["project"]["optional-dependencies"][which]]
-print("\n".join(sorted(need for need in set(needs) if re.match(r"[\w-]+", need)[0] not in without)))
+
+def needs(which, without):
+    build, run = PROJECT["build-system"]["requires"], PROJECT["project"]["dependencies"]
+    if which == "build": found = {*build} - {*run}
+    elif which == "run": found = {*run}
+    else: found = {*build, *run, *PROJECT["project"]["optional-dependencies"][which]}
+    return sorted(need for need in found if re.match(r"[\w-]+", need)[0] not in without)
+
+
+if __name__ == "__main__":
+    print("\n".join(needs(sys.argv[1], sys.argv[2:])))

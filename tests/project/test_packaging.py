@@ -1,8 +1,9 @@
 """The package as users install it: sdist, wheel, editable install, extensions that cimport cygrad, builds with
 switches.
 
-Tests that build all of cygrad are slow (a minute or two on two cores). The wheel starts from scratch. The other builds
-start from the files of its build (share) and report which files they compile."""
+Tests that build all of cygrad are slow. One builds the sdist from nothing, without optimization (two minutes on two
+cores). The wheel and the other builds start from the files of this tree's build (share), which has the flags of
+CYGRAD_WERROR, and report which files they compile."""
 
 import importlib
 import os
@@ -26,7 +27,8 @@ MEGABYTE = 1_000_000
 SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "cygrad", "include", "tools"]
 SWITCHES = ("CYGRAD_DEBUG", "CYGRAD_NO_OPENMP", "CYGRAD_ASAN", "CYGRAD_WERROR", "CYGRAD_SYMBOLS", "CYGRAD_QUICK",
             "CYGRAD_LEVELS")
-ONE_LEVEL = {"CYGRAD_LEVELS": ""}                   # for builds in which kernels of other levels would only take time
+WARNINGS = {"CYGRAD_WERROR": os.environ.get("CYGRAD_WERROR", "")}         # as this tree was built
+ONE_LEVEL = {"CYGRAD_LEVELS": "", **WARNINGS}       # for builds in which kernels of other levels would only take time
 
 TRAIN = """\
 import sys, warnings
@@ -215,6 +217,13 @@ def test_the_versions_of_python_that_are_claimed_are_tried(pythons):
     assert not re.findall(r"Python 3\.\d+ (?:to|-) 3", readme)
     steps = r"^step test .* make test$.*^step pythons .* make pythons "
     assert not script.exists() or re.search(steps, script.read_text(), re.M | re.S)     # (the sdist has none)
+
+
+def test_the_workflow_builds_the_versions_that_are_claimed(pythons):
+    workflow = ROOT / ".github" / "workflows" / "wheels.yml"
+    if not workflow.exists(): pytest.skip("the sdist has no workflow")
+    wanted = " ".join(f"cp{version.replace('.', '')}-*" for version in pythons.claimed())
+    assert re.findall(r"CIBW_BUILD: (.*)", workflow.read_text()) == [wanted]
 
 
 def test_an_interpreter_that_cannot_make_an_environment_is_passed_over(pythons, tmp_path, monkeypatch):
@@ -422,6 +431,14 @@ def test_levels_are_built_one_beside_the_other(tmp_path):
 
 # ---- the whole package -----------------------------------------------------------------------------------------------
 
+def unpacked(sdist, where):
+    """The directory of the files of an sdist."""
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}             # Python 3.11.4
+    with tarfile.open(sdist) as archive: archive.extractall(where, **safely)
+    directory, = where.iterdir()
+    return directory
+
+
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory):
     """The sdist of this tree, the wheel built from that sdist, and the directory of the build."""
@@ -430,11 +447,9 @@ def distributions(tmp_path_factory):
     hook = "import setuptools.build_meta as b, sys; print(getattr(b, sys.argv[1])(sys.argv[2]))"
     run(sys.executable, "-c", hook, "build_sdist", where, cwd=source)
     sdist = next(where.glob("*.tar.gz"))
-    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}             # Python 3.11.4
-    with tarfile.open(sdist) as archive: archive.extractall(where / "unpacked", **safely)
-    unpacked = next((where / "unpacked").iterdir())
-    run(sys.executable, "-c", hook, "build_wheel", where, cwd=unpacked)
-    return sdist, next(where.glob("*.whl")), unpacked
+    directory = share(ROOT, unpacked(sdist, where / "unpacked"))
+    run(sys.executable, "-c", hook, "build_wheel", where, cwd=directory, **WARNINGS)
+    return sdist, next(where.glob("*.whl")), directory
 
 
 @pytest.mark.slow
@@ -449,6 +464,16 @@ def test_the_sdist_has_the_sources_and_nothing_generated(distributions):
     assert wanted | {"setup.py", "pyproject.toml", "LICENSE", "README.md", "cygrad/py.typed"} <= names
     assert [name for name in names if name.endswith(".c")] == ["cygrad/bundle.c"]
     assert not [name for name in names if name.endswith((".so", ".o")) or name.startswith("build")]
+
+
+@pytest.mark.slow
+def test_the_sdist_builds_from_nothing_and_trains(distributions, tmp_path):
+    source = unpacked(distributions[0], tmp_path / "unpacked")
+    output = run(sys.executable, "setup.py", "build_ext", "--inplace", cwd=source, CYGRAD_LEVELS="", CYGRAD_QUICK="1")
+    assert set(compiled(output)) == {path.stem for path in source.joinpath("cygrad").rglob("*.pyx")} | {"_cyutility"}
+    assert ("-fopenmp" in output) is (sys.platform == "linux")
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert run(sys.executable, tmp_path / "train.py", cwd=source, PYTHONPATH=str(source)).startswith(str(source))
 
 
 @pytest.mark.slow
