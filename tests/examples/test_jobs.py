@@ -13,6 +13,7 @@ JOBS = {"digits_cnn": ("--epochs", "test digits are wrong; it should be at most 
         "physics_informed": ("--steps", "c is 0.000; it should be within 0.06 of 0.6"),
         "gaussian_process": ("--steps", "it should be within 30 % of 0.15"),
         "fixed_point": ("--epochs", "of the test digits are wrong; it should be at most 5 %"),
+        "tiny_gpt": ("--steps", "nats for a letter; pairs of letters have"),
         "pendulum": ("--steps", "k is 3.000; it should be within 5 % of 4.0"),
         "vae": ("--epochs", "3 more than the mean image has")}
 each_job = pytest.mark.parametrize("name", JOBS)
