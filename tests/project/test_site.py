@@ -160,6 +160,14 @@ WIDE = """(() => {
   return wide;
 })()"""
 
+# Code that is cut off, and a list of the page's headings that is not in view.
+CUT = """(() => {
+  const cut = [...document.querySelectorAll("article pre")].filter(e => e.scrollWidth > e.clientWidth + 1);
+  const list = document.querySelector(".toc-drawer:not(.no-toc)"), page = document.documentElement;
+  const there = !list || innerWidth < 1152 || list.getBoundingClientRect().right <= page.clientWidth + 1;
+  return [...cut.map(e => e.textContent.slice(0, 60)), ...(there ? [] : ["On this page"])];
+})()"""
+
 # Pictures that failed to load. Those further down load only after scrolling, unless requested.
 BLANK = """Promise.all([...document.images].map(i => { i.loading = "eager"; return i.decode().catch(() => 0); }))
   .then(() => [...document.images].filter(i => !i.naturalWidth).map(i => i.src))"""
@@ -195,6 +203,7 @@ def test_pages_in_a_browser(site, pages, served, browser):
             for width in (1280, 400):
                 look(browser, width, scheme)
                 wrong += [(name, width, "wide", what) for what in browser.run(WIDE)[:3]]
+                wrong += [(name, width, "cut", what) for what in browser.run(CUT)[:3]]
             browser.run("document.getAnimations().forEach(a => a.finish())")       # colours change gradually
             assert (sum(browser.run(BACKGROUND)) > 384) == (scheme == "light"), name
             wrong += [(name, scheme, "faint", *what) for what in browser.run(FAINT).items()]
@@ -235,9 +244,12 @@ def test_the_search_finds_names_and_words(served, browser):
 def test_the_checks_of_a_page_can_fail(tmp_path, served, browser):
     page = tmp_path / "page.html"
     page.write_text('<article style="background: #fff"><p style="width: 3000px">wide<p style="color: #bbb">faint</p>'
-                    '<img src="none.png"></article><script>nothing()</script>')
+                    '<pre style="overflow-x: auto; width: 9px">code that is cut off</pre><img src="none.png"></article>'
+                    '<aside class="toc-drawer" style="position: fixed; left: 1280px">headings</aside>'
+                    '<script>nothing()</script>')
     look(browser, 1280, "light")
     browser.open(page.as_uri())
+    assert browser.run(CUT) == ["code that is cut off", "On this page"]
     assert len(browser.run(WIDE)) == 2 and len(browser.run(FAINT)) == 1 and len(browser.run(BLANK)) == 1
     told = complaints(browser, served)
     assert "Uncaught" in told and "net::ERR_FILE_NOT_FOUND" in told and page.as_uri() in told
