@@ -28,7 +28,8 @@ was drawn and printed by running them. [The table of programs](../examples/READM
 def programs():
     """The programs of examples/ that draw a picture."""
     texts = {path: path.read_text() for path in sorted((ROOT / "examples").glob("*.py"))}
-    return [path for path, text in texts.items() if re.search(r'options\(__doc__|"picture\.png"', text)]
+    return [path for path, text in texts.items()
+            if re.search(r'options\(__doc__|"picture\.png"', text) and '__name__ == "__main__"' in text]
 
 
 def paragraphs(path):
