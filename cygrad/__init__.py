@@ -36,7 +36,7 @@ from cygrad.kernels.threads import get_num_threads, set_num_threads
 from cygrad.ops.layers.random import dropout
 from cygrad.ops.shapes.shape import flatten, matrix_transpose, swapaxes
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 array, as_tensor, from_numpy = tensor, asarray, asarray     # the names in NumPy, MXNet and PyTorch
 ravel = flatten                                             # NumPy's name

@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+from cygrad import __version__
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
@@ -28,6 +30,7 @@ def integer(least):
 
 def parser():
     top = Parser(prog="python -m cygrad", description="cygrad: automatic differentiation that counts its memory.")
+    top.add_argument("--version", action="version", version=f"cygrad {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     demo = commands.add_parser(
         "demo", help="train a network on handwritten digits and show its speed and its memory",

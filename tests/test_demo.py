@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import cygrad as cg
+
 CATEGORIES = ("parameters", "gradients", "saved", "optimizer", "workspace", "other")
 # bytes of the MLP 64-128-64-10, by layer; of the CNN, each convolution followed by the weight and bias of BatchNorm2d
 FIRST, SECOND, THIRD = (4 * (n_in * n_out + n_out) for n_in, n_out in ((64, 128), (128, 64), (64, 10)))
@@ -129,6 +131,11 @@ def test_help():
         assert option in result.stdout
     assert "pip install cygrad[demo]" in " ".join(result.stdout.split())
     assert "demo" in run("--help").stdout
+
+
+def test_version():
+    result = run("--version")
+    assert result.returncode == 0 and result.stdout == f"cygrad {cg.__version__}\n" and not result.stderr
 
 
 def errs(*arguments, cwd=None):

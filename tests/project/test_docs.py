@@ -267,6 +267,13 @@ def test_the_numbers_of_readme_are_those_of_the_tests():
     assert {17: "seventeen", 18: "eighteen", 19: "nineteen"}[len(solvers) - 1] in text       # (without the base)
 
 
+def test_the_change_log_begins_with_ten_highlights():
+    """A release has a numbered list of ten at first, then lists of changes without numbers."""
+    newest = re.search(r"^## \d.*?(?=^## )", (ROOT / "CHANGELOG.md").read_text(), re.M | re.S)[0]
+    numbered, plain = (list(re.finditer(mark, newest, re.M)) for mark in (r"^(\d+)\. ", r"^- "))
+    assert [int(m[1]) for m in numbered] == [*range(1, 11)] and plain[0].start() > numbered[-1].start()
+
+
 def test_step_2_of_an_operator_is_inside_of_the_function_that_it_names():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     step, diff = re.search(r"^\*\*2\. (Their names.*?)```diff\n(.*?)^```$", text, re.M | re.S).groups()

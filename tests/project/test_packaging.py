@@ -197,7 +197,28 @@ def test_run_time_needs_numpy_only():
 
 
 def test_the_version_is_said_once():
+    """pyproject.toml and the site read it. What has to name it too agrees: the citation, the newest release of the
+    change log, with the same date, and the example that is built against this minor release."""
     assert "version" in PROJECT["project"]["dynamic"] and re.fullmatch(r"\d+\.\d+\.\d+", cg.__version__)
+    cited = dict(re.findall(r"^([\w-]+): (.+)$", (ROOT / "CITATION.cff").read_text(), re.M))
+    releases = re.findall(r"^## (\d\S+)(?: \((\S+)\))?$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert releases[0] == (cg.__version__, cited["date-released"]) and cited["version"] == cg.__version__
+    assert cited["license"] == PROJECT["project"]["license"]
+    minor = int(cg.__version__.split(".")[1])
+    example = tomllib.loads((ROOT / "examples" / "cython_operator" / "pyproject.toml").read_text())
+    assert [f"cygrad>=0.{minor},<0.{minor + 1}"] == example["project"]["dependencies"]
+    assert example["project"]["dependencies"][0] in example["build-system"]["requires"]
+    policy = (ROOT / "docs" / "versions.md").read_text()
+    assert policy.count(f'"cygrad>=0.{minor},<0.{minor + 1}"') == 2 and f"for {cg.__version__} this was" in policy
+
+
+def test_the_page_of_versions_says_what_is_needed_and_what_may_be_cimported():
+    """The modules that its table lists are those that the example cimports."""
+    policy = (ROOT / "docs" / "versions.md").read_text()
+    assert f"`{PROJECT['project']['dependencies'][0]}`" in policy
+    example = "".join(path.read_text() for path in (ROOT / "examples" / "cython_operator").glob("*.pyx"))
+    listed = re.findall(r"^\| `(cygrad\S+)` \|", policy, re.M)
+    assert set(re.findall(r"^from (cygrad\S+) cimport", example, re.M)) == set(listed) and len(listed) > 5
 
 
 @pytest.fixture
@@ -208,13 +229,15 @@ def pythons(monkeypatch):
 
 
 def test_the_versions_of_python_that_are_claimed_are_tried(pythons):
-    """pyproject.toml names them, README says them, and .ci/run tests the first with `make test` and the others with
-    `make pythons`."""
+    """pyproject.toml names them, README and the page of versions say them, and .ci/run tests the first with `make test`
+    and the others with `make pythons`."""
     first, *others = pythons.claimed()
     assert PROJECT["project"]["requires-python"] == f">={first}" and len(others) == 2
-    readme, script = (ROOT / "README.md").read_text(), ROOT / ".ci" / "run"
-    assert f" with Python {', '.join([first, *others[:-1]])} and {others[-1]} and needs " in readme
-    assert not re.findall(r"Python 3\.\d+ (?:to|-) 3", readme)
+    script = ROOT / ".ci" / "run"
+    for page, after in (("README.md", " and needs "), ("docs/versions.md", ": ")):
+        text = " ".join((ROOT / page).read_text().split())
+        assert f" with Python {', '.join([first, *others[:-1]])} and {others[-1]}{after}" in text
+        assert not re.findall(r"Python 3\.\d+ (?:to|-) 3", text)
     steps = r"^step test .* make test$.*^step pythons .* make pythons "
     assert not script.exists() or re.search(steps, script.read_text(), re.M | re.S)     # (the sdist has none)
 
