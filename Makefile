@@ -88,8 +88,8 @@ lint: $(VENV)/has-lint
 
 build: $(VENV)/has-test $(VENV)/built $(GENERATED)
 
-# Generates the type stubs, also those that git has, and the generated pages of docs/, which git has not, from the
-# operator table and the modules.
+# Generate the type stubs, also those that git has, and the generated pages of docs/, which git has not, from the
+# operator table and the modules; and in pages that git has the lists of the pages beside them, from their titles.
 stubs: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py
 
@@ -110,10 +110,12 @@ docs: pages $(VENV)/has-docs
 docs-test: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 	$(PY) -m pytest -q -m slow tests/project/test_site.py
 
-# Checks that the stubs are up to date and match the compiled modules.
+# Checks that the stubs match the compiled modules, and that they and the lists of pages in docs/ are up to date.
 check: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py --build
+	$(PY) tools/make_docs.py --build
 	$(PY) tools/make_stubs.py --check
+	$(PY) tools/make_docs.py --check
 	$(PY) -m mypy.stubtest cygrad --concise --mypy-config-file tools/stubtest.ini \
 		--allowlist tools/stubtest_allow.txt --ignore-unused-allowlist
 
@@ -156,5 +158,5 @@ $(VENV)/built: $(SOURCES) $(VENV)/flags $(VENV)/has-build
 
 $(GENERATED): $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_stubs.py --build
-	$(PY) tools/make_docs.py
+	$(PY) tools/make_docs.py --build
 	@touch $@

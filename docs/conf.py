@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
 project = "cygrad"
-author = copyright = "the cygrad authors"
+author = copyright = "the cygrad developers"
 version = release = re.search(r'^__version__ = "(.+)"', (ROOT / "cygrad" / "__init__.py").read_text(), re.M)[1]
 
 extensions = ["myst_parser", "sphinx_copybutton"]
@@ -46,11 +46,9 @@ html_theme_options = {
 # Files outside of this directory that the site has as a page; of a file in pieces, the pages of some of its headings.
 PAGES = {
     "README.md": "index.md",
-    "README.md#package-layout": "overview.md",
-    "README.md#benchmarks": "overview.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "benchmarks/results/results.md": "benchmarks.md",
+    "benchmarks/results/results.md": "time-benchmarks.md",
     "benchmarks/results/memory/memory.md": "memory-benchmarks.md",
     "benchmarks/results/products.md": "product-benchmarks.md",
     "examples/cython_operator/README.md": "cython-operator.md",

@@ -14,7 +14,8 @@ python=${PYTHON:-python3}
 rm -rf build/asan/cygrad build/asan/tests build/asan/tools
 mkdir -p build/asan
 tar -cf - --exclude='*.so' --exclude=__pycache__ cygrad tests include tools setup.py | tar -xf - -C build/asan
-for f in pyproject.toml README.md CONTRIBUTING.md; do [ ! -f $f ] || cp $f build/asan/; done
+mkdir -p build/asan/docs
+for f in pyproject.toml README.md CONTRIBUTING.md docs/overview.md; do [ ! -f $f ] || cp $f build/asan/$f; done
 cd build/asan
 CYGRAD_ASAN=1 "$python" setup.py -q build_ext --inplace > build.log 2>&1 || { tail -20 build.log; exit 1; }
 export LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc PYTHONPATH="$PWD" CYGRAD_PROGRAMS="${CYGRAD_PROGRAMS:-300}"

@@ -1,4 +1,10 @@
-"""Write docs/operators.md, docs/api.md and docs/api/: python tools/make_docs.py [--check]
+"""Write docs/operators.md, docs/api.md and docs/api/, and in other pages the lists of the pages beside them:
+python tools/make_docs.py [--build | --check]
+
+--build leaves out the lists, which are in git. --check writes nothing.
+
+A page has a list between `<!-- titles: PATTERN; ... -->` and `<!-- end of titles -->`: the number, the title and a link
+of each page of its folder whose name has the pattern, from their first lines, `# 7. Title` or `# 0007 Title`.
 
 The operator page has a row for each row of the operator table. The reference has every public name with its signature
 and its docstring, on one page for each package and one for the tensor. The pages are plain Markdown with `<a id>` as
@@ -305,9 +311,33 @@ class Reference:
         return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in texts.items()}
 
 
+# ---- lists of pages --------------------------------------------------------------------------------------------------
+
+LIST = re.compile(r"^(<!-- titles: (\S+); .*-->\n)(.*?)^<!-- end of titles -->$", re.M | re.S)
+
+
+def listing(page):
+    """The text of the page with its list as it must be."""
+    def listed(match):
+        lines = [match[1]]
+        for other in sorted(page.parent.glob(match[2])):
+            number, title = re.match(r"# 0*(\d+)\.? (.+)\n", other.read_text()).groups()
+            lines.append(f"{number}. [{title}]({other.name})\n")
+        return "".join([*lines, "<!-- end of titles -->"])
+
+    return LIST.sub(listed, page.read_text())
+
+
+def lists(docs):
+    """The pages that have a list, by path, with their lists as they must be."""
+    return {page: listing(page) for page in sorted(docs.rglob("*.md")) if LIST.search(page.read_text())}
+
+
 if __name__ == "__main__":
     docs = surface.ROOT / "docs"
     (docs / "api").mkdir(parents=True, exist_ok=True)
     texts = {"operators.md": operators(), **Reference().files()}
     old = {f"api/{path.name}": None for path in (docs / "api").glob("*.md")}
-    surface.write({docs / name: text for name, text in (old | texts).items()}, "--check" in sys.argv[1:])
+    files = {docs / name: text for name, text in (old | texts).items()}
+    if "--build" not in sys.argv[1:]: files |= lists(docs)
+    surface.write(files, "--check" in sys.argv[1:])

@@ -16,7 +16,7 @@ def stale():
 
 
 if stale():
-    for command in (["make_stubs.py", "--build"], ["make_docs.py"]):
+    for command in (["make_stubs.py", "--build"], ["make_docs.py", "--build"]):
         subprocess.run([sys.executable, ROOT / "tools" / command[0], *command[1:]], check=True)
     STAMP.parent.mkdir(exist_ok=True)
     STAMP.touch()

@@ -29,7 +29,7 @@ import cygrad as cg
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *(p for d in ("docs", "examples") for p in sorted((ROOT / d).rglob("*.md")))]
-CHAPTERS = sorted((ROOT / "docs" / "walkthrough").glob("*.md"))
+CHAPTERS = sorted((ROOT / "docs" / "walkthrough").glob("[0-9]*.md"))
 
 BLOCK = re.compile(r"(?:^<!-- (?P<path>\S+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 COMMAND = r"(?:^|`)make ([\w-]+)"
@@ -239,32 +239,41 @@ def test_alpha_and_beta_of_chapter_18_are_those_measured():
     assert f">>> alpha, beta = {alpha}e-6, 1 / {speed.replace(',', '')}e6\n" in chapter.read_text()
 
 
-@pytest.mark.parametrize("index, pages", [
-    ("README.md", "docs/walkthrough/*.md"), ("docs/decisions/README.md", "docs/decisions/0*.md")])
-def test_an_index_lists_every_page_by_number_and_title(index, pages):
-    lines = re.findall(r"^(\d+)\. \[(.+)\]\((\S+)\)", (ROOT / index).read_text(), re.M)
-    paths = sorted(ROOT.glob(pages))
-    assert [(ROOT / index).parent / link for _, _, link in lines] == paths and len(paths) > 15
-    for (number, shown, _), path in zip(lines, paths, strict=True):
-        assert re.match(rf"# 0*{number}\.? {re.escape(shown)}\b", path.read_text()), f"{index}: {number}. {shown}"
+@pytest.mark.parametrize("folder", ["walkthrough", "decisions"])
+def test_an_index_lists_every_page_by_number_and_title(folder):
+    """`make pages` writes the lists."""
+    index = ROOT / "docs" / folder / "README.md"
+    lines = re.findall(r"^(\d+)\. \[(.+)\]\((\S+)\)$", index.read_text(), re.M)
+    paths = sorted(index.parent.glob("*.md"))
+    assert [index.parent / link for _, _, link in lines] + [index] == paths and len(paths) > 15
+    for (number, shown, _), path in zip(lines, paths, strict=False):
+        assert re.match(rf"# 0*{number}\.? {re.escape(shown)}\n", path.read_text()), f"{index}: {number}. {shown}"
 
 
-def test_the_site_links_every_chapter():
-    linked = {ROOT / "docs" / link for link in re.findall(LINK, (ROOT / "docs" / "index.md").read_text())}
-    assert {*CHAPTERS} <= linked
+def test_the_lists_of_pages_follow_their_titles(tmp_path, monkeypatch):
+    """tools/make_docs.py finds a chapter that was added and a title that changed."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    make_docs = importlib.import_module("make_docs")
+    folder = shutil.copytree(ROOT / "docs" / "walkthrough", tmp_path / "walkthrough")
+    index = folder / "README.md"
+    found = make_docs.lists(ROOT / "docs")
+    assert found.keys() == {ROOT / "docs" / name / "README.md" for name in ("walkthrough", "decisions")}
+    assert all(page.read_text() == text for page, text in found.items())
+    folder.joinpath("99-more.md").write_text("# 99. More\n")
+    folder.joinpath("15-replay.md").write_text("# 15. Other words\n")
+    (page, text), = make_docs.lists(tmp_path).items()
+    assert page == index and "\n99. [More](99-more.md)\n" in text and "\n15. [Other words](15-replay.md)\n" in text
+    assert text.count("\n") == index.read_text().count("\n") + 1
 
 
-def test_the_numbers_of_readme_are_those_of_the_tests():
-    """Operators, layers and modules that are compared with PyTorch, and solvers."""
-    def compared(name): return (ROOT / "tests" / "support" / f"{name}.txt").read_text().splitlines()
-
-    text = " ".join((ROOT / "README.md").read_text().split())
-    rows = {line.split()[0] for line in compared("opinfo")}
-    assert f"{len(rows)} rows of the operator table have a counterpart in PyTorch" in text
-    assert f"{len(compared('layers'))} layers of `cg.nn` are compared with PyTorch's" in text
-    assert f"the functions that compute {len(compared('modules'))} modules of `torch.nn`" in text
-    solvers = {cls for cls in vars(cg.optim).values() if inspect.isclass(cls) and issubclass(cls, cg.optim.Solver)}
-    assert {17: "seventeen", 18: "eighteen", 19: "nineteen"}[len(solvers) - 1] in text       # (without the base)
+def test_the_site_lists_every_page():
+    """index.md has each page in a table of contents, or a page that it has does. (Sphinx warns of others.)"""
+    docs, found = ROOT / "docs", {ROOT / "docs" / "index.md"}
+    for page in (docs / "index.md", docs / "decisions" / "README.md", *docs.glob("api.md")):
+        text = page.read_text()
+        tables = re.findall(r"^:::\{toctree\}\n(.*?)^:::$|^<!-- toctree: (.+) -->$", text, re.M | re.S)
+        for entry in " ".join(a + b for a, b in tables).split(): found.update(page.parent.glob(f"{entry}.md"))
+    assert found == {*docs.rglob("*.md")}
 
 
 def test_the_change_log_begins_with_ten_highlights():
@@ -272,6 +281,28 @@ def test_the_change_log_begins_with_ten_highlights():
     newest = re.search(r"^## \d.*?(?=^## )", (ROOT / "CHANGELOG.md").read_text(), re.M | re.S)[0]
     numbered, plain = (list(re.finditer(mark, newest, re.M)) for mark in (r"^(\d+)\. ", r"^- "))
     assert [int(m[1]) for m in numbered] == [*range(1, 11)] and plain[0].start() > numbered[-1].start()
+
+
+def test_readme_is_short():
+    """At most 900 words: what white space separates, outside of fenced blocks. Cells of tables, links and marks such as
+    `-` and `|` count too."""
+    assert len(BLOCK.sub("", (ROOT / "README.md").read_text()).split()) <= 900
+
+
+def test_the_numbers_of_the_overview_are_those_of_the_tests():
+    """Operators, layers and modules that are compared with PyTorch, and solvers. README has some of them too."""
+    def compared(name): return (ROOT / "tests" / "support" / f"{name}.txt").read_text().splitlines()
+
+    readme, text = (" ".join((ROOT / page).read_text().split()) for page in ("README.md", "docs/overview.md"))
+    rows = {line.split()[0] for line in compared("opinfo")}
+    assert f"{len(rows)} rows of the operator table have a counterpart in PyTorch" in text
+    assert f"{len(compared('layers'))} layers of `cg.nn` are compared with PyTorch's" in text
+    assert f"the functions that compute {len(compared('modules'))} modules of `torch.nn`" in text
+    solvers = {cls for cls in vars(cg.optim).values() if inspect.isclass(cls) and issubclass(cls, cg.optim.Solver)}
+    number = {17: "seventeen", 18: "eighteen", 19: "nineteen"}[len(solvers) - 1]             # (without the base)
+    assert f"{number} solvers" in text and f"{number} solvers" in readme
+    assert len(cg.ops.TABLE) > 200 and "more than two hundred operators" in readme
+    assert len(compared("layers")) > 100 and "more than a hundred layers and losses" in readme
 
 
 def test_step_2_of_an_operator_is_inside_of_the_function_that_it_names():
