@@ -1,13 +1,15 @@
-"""The peak of a training step, in bytes above data and parameters: gradients, tensors saved for backward, solver
-states, workspace.
+"""The peak of a training step is the largest number of bytes that are live at once above data and parameters, with
+`.grad` None before the step: gradients, tensors saved for backward, solver states, workspace. The page of memory
+compares it with its liveness bound.
 
 Everything counts from the construction of the optimizer, over three steps of a perceptron with relu or of the nets of
 other rows. Data and parameters are allocated before. cygrad's figure is its own exact count of requested bytes, at the
 moment when most were live, by category. PyTorch's is exact too: the highest running sum of the [memory] events of its
-profiler. *cygrad.nn* is the model in layers, with the solver's zero_grad() before a step. *cygrad (.grad None)* sets
-every gradient to None before a step, as PyTorch's zero_grad does. Otherwise each backward overwrites the last
-gradients, which stay allocated. Resident: the highest resident memory during the steps minus that before and minus the
-parameters, in a separate pass without profiler. It is omitted where it would be noise.
+profiler; its zero_grad sets `.grad` to None. So do *cygrad (.grad None)*, which is the line of the peak, and
+*cygrad.nn*, the model in layers, by the solver's zero_grad() before a step. In the line *cygrad* nothing does: each
+backward overwrites the gradients of the step before, which stay allocated and are in the figure. Resident: the highest
+resident memory during the steps minus that before and minus the parameters, in a separate pass without profiler. It is
+omitted where it would be noise.
 """
 
 import gc

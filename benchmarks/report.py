@@ -173,20 +173,23 @@ def million_table(results):
 
 
 def peak_goal(result, peer):
-    """The goal and whether it was reached, two cells: at cygrad's line, or for a ratio at that of .grad None, because
-    PyTorch's zero_grad sets it to None too. The peak of layers must not be above that."""
+    """The goal and whether it was reached, two cells, at the line of .grad None, because that is the peak (peaks.py).
+    The peak of layers must not be above that."""
     if peer == work.LAYERS:
         mine, bare = (result["figures"].get(p) for p in (peer, FRESH))
         return "that of .grad None", "" if bare is None else "yes" if mine["median"] <= bare["median"] else "no"
     wanted = GOALS.get((result["row"], result["name"]))
-    if wanted is None or peer != (FRESH if wanted.ratio else "cygrad"):
+    if wanted is None or peer != FRESH:
         return "", ""
-    if not wanted.ratio:
-        return goal(result)
+    reached = wanted.reached(result["figures"][peer]["median"], fewer(result, peer))
+    text = f"{wanted.ratio:.2f}x PyTorch" if wanted.ratio else goal_text(wanted, result["unit"])
+    return text, "" if reached is None else "yes" if reached else "no"
+
+
+def fewer(result, peer):
+    """PyTorch's bytes divided by the peer's; None without PyTorch."""
     theirs = result["figures"].get("PyTorch")
-    ratio = theirs and theirs["median"] / result["figures"][peer]["median"]
-    reached = wanted.reached(None, ratio)
-    return f"{wanted.ratio:.2f}x PyTorch", "" if reached is None else "yes" if reached else "no"
+    return theirs and theirs["median"] / result["figures"][peer]["median"]
 
 
 def peaks_table(results):
@@ -221,20 +224,22 @@ def description(row):
 
 HEADLINES = [("A", "y * c, size 1, forward + backward", "One operation on one number, forward and backward"),
              ("C", "step", "A training step of the handwritten digits"),
-             ("peaks", "D: 784-1024-1024-10, batch 256, Adam", "Peak memory of an Adam step, 784-1024-1024-10")]
+             ("peaks", "D: 784-1024-1024-10, batch 256, Adam", "Peak of an Adam step of an MLP 784-1024-1024-10, batch "
+              "256, above data and parameters, with `.grad` None before")]
 
 
 def headline(results):
-    """The three figures at the start of the page, if they were measured undisturbed."""
+    """The three figures at the start of the page, if they were measured undisturbed. A peak is that of .grad None."""
     found = {(r["row"], r["name"]): r for r in results if r["threads"] == 1 and not r["disturbed"]}
     lines = []
     for row, name, text in HEADLINES:
         r = found.get((row, name))
-        if r and "PyTorch" in r["ratios"]:
-            shown = [size(f) if r["unit"] == "B" else f"{number(f)} {r['unit']}"
-                     for f in (r["figures"][peer]["median"] for peer in ("cygrad", "PyTorch"))]
-            times = r["ratios"]["PyTorch"]["median"]
-            better = "smaller" if r["unit"] == "B" else "faster"
+        mine, is_size = ("cygrad", False) if r is None or r["unit"] != "B" else (FRESH, True)
+        if r and {mine, "PyTorch"} <= r["figures"].keys():
+            shown = [size(f) if is_size else f"{number(f)} {r['unit']}"
+                     for f in (r["figures"][peer]["median"] for peer in (mine, "PyTorch"))]
+            times = fewer(r, mine) if is_size else r["ratios"]["PyTorch"]["median"]
+            better = "smaller" if is_size else "faster"
             lines.append(f"- {text}: {shown[0]} in cygrad, {shown[1]} in PyTorch, **{times:.1f} times {better}**.")
     return "\n".join(lines)
 
@@ -250,7 +255,7 @@ def heading(results, headline):
     told = f"OpenBLAS used its kernels for {told}" if told else "OpenBLAS selected its own kernels"
     quick = " **A quick run**: few rounds, some work reduced." if results["quick"] else ""
     return textwrap.dedent(f"""\
-        # Benchmarks
+        # Times and peaks
 
         HEADLINE
         cygrad {m['cygrad']} (commit {m['commit'] or 'unknown'}), {m['date']}. {m['cpu']}, {m['cores']} cores,

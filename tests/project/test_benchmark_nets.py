@@ -88,8 +88,11 @@ def test_peaks_of_nets_are_judged_with_no_gradients_before():
         assert report.peak_goal(result, work.LAYERS) == ("that of .grad None", reached)
     result = collect.judge("peaks", "G: LSTM", "B", 1, samples | {"PyTorch": [4.9e6]}, {}, 1, 0.0, False)
     assert report.peak_goal(result, "cygrad (.grad None)")[1] == "no"
-    plain = collect.judge("peaks", "64 layers of 1024, batch 512, SGD", "B", 1, samples, {}, 1, 0.0, False)
-    assert report.peak_goal(plain, "cygrad") == ("270 MB", "yes")
+    for mine, reached in ((270e6, "yes"), (271e6, "no")):
+        samples["cygrad (.grad None)"] = [mine]
+        plain = collect.judge("peaks", "64 layers of 1024, batch 512, SGD", "B", 1, samples, {}, 1, 0.0, False)
+        assert report.peak_goal(plain, "cygrad (.grad None)") == ("270 MB", reached)
+        assert report.peak_goal(plain, "cygrad") == ("", "")
 
 
 # ---- solvers ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from benchmarks import collect, compare, limits, machine, report, stored, work
 from benchmarks.__main__ import arguments, main
 
+ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = ["cygrad", "NumPy"]
 
 
@@ -25,7 +26,7 @@ def results():
             made("A", "exp, size 1, recorded", "us", [0.3, 0.3], [1.0, 2.0], kind="table", operator="exp", size=1,
                  mode="recorded", extra={"cygrad multiply": [0.1, 0.1]}),
             made("B", "step", "us", [20.0, 21.0], [100.0, 110.0]),
-            made("peaks", "D: 784-1024-1024-10, batch 256, Adam", "B", [25e6], [31e6],
+            made("peaks", "D: 784-1024-1024-10, batch 256, Adam", "B", [25e6], [31e6], extra={work.FRESH: [23e6]},
                  cygrad={"by_category": dict(optimizer=15e6, gradients=8e6, saved=2e6, workspace=0, other=0),
                          "resident": 30e6})]
     for phase in ("forward", "backward", "free"):
@@ -59,7 +60,11 @@ def test_page_says_what_was_measured():
     assert ("| y * c, size 1, not recorded | 1 | us | 0.15 (0.125..0.175) | 1.5 (1.25..1.75) | "
             "**10.00x** (10.00..10.00) | 8.6x | yes |") in page
     assert "| step | 1 | us | 20.5 (20.2..20.8) | 105 (102..108) | **5.12x** (5.06..5.18) | 15.0x | no |" in page
-    assert "3.00 (over)" in page and "145 B" in page and "25 MB" in page and "22 MB | no |" in page
+    assert "3.00 (over)" in page and "145 B" in page
+    step = r"^\| D: 784-1024-1024-10, batch 256, Adam \|"
+    assert re.search(step + r" cygrad \| 25 MB \|.*\| 30 MB \|  \|  \|$", page, re.M)
+    assert re.search(step + r" cygrad \(.grad None\) \| 23 MB \|.*\| 22 MB \| no \|$", page, re.M)
+    assert "`.grad` None before: 23 MB in cygrad, 31 MB in PyTorch, **1.3 times smaller**." in page
     assert "A quick run" in page and "The *goal* of" in page and "| speed-up over PyTorch | goal | reached |" in page
     assert ("| exp, fresh result | 2 | ms | 4.5 (4.25..4.75) | 45 (42.5..47.5) | 9 (8.5..9.5) | 3.82 | "
             "**10.00x** (10.00..10.00) | **2.00x** (2.00..2.00) | 6.9x | yes |") in page
@@ -82,6 +87,25 @@ def test_a_disturbed_figure_is_not_judged():
     page = report.write(made, {})
     assert "33.5 GB/s with 1 thread, [33.5] GB/s with 2 threads." in page
     assert "| [9.55] | **10.00x** (10.00..10.00) | **2.00x** (2.00..2.00) | 1.3x machine limit | disturbed |" in page
+
+
+def test_the_peak_of_a_step_is_one_figure():
+    """The page of times and the page of memory have the same figures, and the peaks of MLPs are their liveness bound.
+    README and the summary of the benchmarks have them too."""
+    folder = Path(stored.__file__).parent / "results"
+    theirs = json.loads(folder.joinpath("memory", "memory.json").read_text())["peaks"]
+    results = json.loads(folder.joinpath("results.json").read_text())["results"]
+    mine = {r["name"].partition(": ")[2]: r["figures"] for r in results if r["row"] == "peaks"}
+    both = mine.keys() & theirs.keys()
+    for name in both:
+        assert mine[name][work.FRESH]["median"] == theirs[name]["cygrad"] == theirs[name]["bound"], name
+        assert mine[name]["PyTorch"]["median"] == theirs[name]["PyTorch"], name
+    assert len(both) == 3
+    (step,) = (theirs[name] for name in both if name.startswith("784-"))
+    ours, other = step["cygrad"], step["PyTorch"]
+    assert f"{report.size(ours)} in cygrad, {report.size(other)} in PyTorch" in (folder / "results.md").read_text()
+    assert f"| {report.size(ours)} | {report.size(other)} |" in (ROOT / "README.md").read_text()
+    assert f"| {ours:,} B | {other:,} B | {step['bound']:,} B |" in (ROOT / "docs" / "benchmarks.md").read_text()
 
 
 def test_sizes_and_numbers():
