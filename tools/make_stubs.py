@@ -225,8 +225,8 @@ ENTERED = {"Scope": "Tape | None", "events": "list[_Event]", "Failing": "Failure
            **dict.fromkeys(("planning", "writes_into"), "None")}       # what `with` gives; of other classes Self
 SILENT = {                  # of every class, or without meaning for a type checker; 3.12 added the buffer protocol
     f"__{name}__" for name in "new doc module dict weakref qualname delitem repr str slots annotations firstlineno "
-    "static_attributes getattr getattribute buffer release_buffer pyx_vtable reduce_cython setstate_cython "
-    "test".split()}
+    "static_attributes getattr getattribute setattr delattr buffer release_buffer pyx_vtable reduce_cython "
+    "setstate_cython test".split()}
 OVERRIDES = {"__eq__", "__ne__"}                    # object declares a bool
 
 ALIASES = {                 # name: definition; the tables below list names to import

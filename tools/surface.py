@@ -129,7 +129,8 @@ def signature(value, method=False):
     except (TypeError, ValueError):                 # a property
         return ""
     if parameters is None or [p.name for p in parameters] == ["_", "__"]: return ""     # not to be called by users
-    plain = [p.replace(annotation=p.empty) for p in parameters]     # types would make the headings of pages too long
+    plain = [p.replace(annotation=p.empty) for p in parameters      # types would make the headings of pages too long
+             if p.name != "__"]                     # (keywords that only raise)
     return str(inspect.Signature(plain[1:] if method else plain))
 
 

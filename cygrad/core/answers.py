@@ -1,6 +1,7 @@
-"""Names of PyTorch, MXNet, nnabla and NumPy that cygrad does not have, each with a sentence that names the replacement.
-Names with the same meaning everywhere are accepted as aliases and are not listed here. The names of layers are in
-cygrad/nn/answers.py, and those of solvers in cygrad/optim/answers.py.
+"""Names of PyTorch, MXNet, nnabla, NumPy, JAX and HIPS autograd that cygrad does not have, each with a sentence that
+names the replacement. Names with the same meaning everywhere are accepted as aliases and are not listed here. The names
+of layers are in cygrad/nn/answers.py, those of solvers in cygrad/optim/answers.py, and those of loaders in
+cygrad/data/answers.py.
 
 A successful call or attribute access never runs this code. include/cygrad/answers.h calls it for an unknown keyword of
 a compiled function. An attribute is a descriptor on the class that raises AttributeError, so hasattr() returns False
@@ -108,7 +109,8 @@ TENSOR = {
     "stride": "use strides, which are in bytes", "data_ptr": "use numpy(), which shares memory",
     "storage": "use numpy(), which shares memory", "untyped_storage": "use numpy(), which shares memory",
     "is_same_size": "compare the shapes", "is_nonzero": "use bool(x)",
-    "resize_": "reshape() keeps the number of elements",
+    "resize_": "reshape() keeps the number of elements", "at": "x[i] = value writes in place",
+    "block_until_ready": "operations run immediately, so there is nothing to wait for",
     "reshape_as": "use reshape(y.shape)", "unflatten": "use reshape()", "swapdims": "use swapaxes(axis1, axis2)",
     "movedim": "use cygrad.moveaxis(x, source, destination)",
     "tensor_split": "use cygrad.array_split(x, n, axis)", "narrow": "use a slice, x[:, start:stop]",
@@ -153,6 +155,30 @@ MODULE = {
     "make_vjp": "use func.vjp", "custom_vjp": "use autograd.Function", "custom_jvp": "use autograd.Function",
     "jit": "use graph.Net.capture to run a function as a program", "PRNGKey": "use random.Generator(seed)",
     "numpy": "functions of NumPy are functions of cygrad, and NumPy's own take tensors",
+    "lax": "operators are functions of cygrad, and loops are Python's",
+    "pmap": "run several processes with comm.Communicator",
+    "remat": "use checkpoint(f, x)", "make_jaxpr": "use graph.Net.capture and print the net",
+    "eval_shape": "use graph.Net.capture, and infer() of the net", "Array": "use Tensor", "ndarray": "use Tensor",
+    "device_put": CPU, "devices": CPU, "device_get": "use x.numpy()",
+    "block_until_ready": "operations run immediately, so there is nothing to wait for",
+    "tree_util": "use Python's own loops; func.grad and func.vmap take dicts, lists and tuples of tensors",
+    "deriv": "use func.jvp", "holomorphic_grad": "there are no complex tensors",
+    "grad_and_aux": "use func.grad(f, has_aux=True)", "multigrad": "use func.grad(f, argnums)",
+    "hessian_tensor_product": "use func.hvp", "tensor_jacobian_product": "use func.vjp",
+    "vector_jacobian_product": "use func.vjp", "make_ggnvp": "compose func.jvp and func.vjp",
+    "utils": "batches are made by data.DataLoader, and checkpoint is a function of cygrad",
+    "DataLoader": "use data.DataLoader", "extend": "use autograd.Function", "primitive": "use autograd.Function",
+    "defvjp": "define backward of an autograd.Function", "defjvp": "compose operators, of which cygrad knows the rules",
+}
+RANDOM = {                  # names of numpy.random and jax.random
+    "PRNGKey": "use Generator(seed)", "key": "use Generator(seed)", "default_rng": "use Generator(seed)",
+    "RandomState": "use Generator(seed)",
+    "split": "each draw advances its generator; use Generator(seed) for an independent one",
+    "fold_in": "each draw advances its generator; use Generator(seed) for an independent one",
+    "randn": "use normal(shape)", "standard_normal": "use normal(shape)", "rand": "use uniform(shape)",
+    "random": "use uniform(shape)", "random_sample": "use uniform(shape)", "randint": "use integers(low, high, shape)",
+    "multinomial": "use categorical(probs=p, shape=n)", "get_state": "read default_generator.state",
+    "set_state": "assign to default_generator.state",
 }
 AUTOGRAD = {                # names of torch.autograd and of torch.autograd.graph
     "save_on_cpu": "all memory is the CPU's; cygrad.memory.offload(folder) keeps what backward needs in a file, "
@@ -165,6 +191,7 @@ AUTOGRAD = {                # names of torch.autograd and of torch.autograd.grap
     "get_gradient_edge": "use GradientEdge(y.grad_fn, output_nr)",
     "allow_mutation_on_saved_tensors": "write to a copy()",
 }
+OF = {"cygrad": MODULE, "cygrad.func": MODULE, "cygrad.autograd": MODULE | AUTOGRAD, "cygrad.random": RANDOM}
 
 
 class NoSuch:
@@ -249,8 +276,7 @@ def of_count(function, given):
 
 def of_module(name, module="cygrad"):
     """The message for an attribute that a module does not have."""
-    answers = MODULE | AUTOGRAD if module == "cygrad.autograd" else MODULE
-    advice = f": {answers[name]}" if name in answers else ""
+    advice = f": {OF[module][name]}" if name in OF[module] else ""
     return f"module {module!r} has no attribute {described(name)}{advice}"
 
 

@@ -3,22 +3,38 @@
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic, Never, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from cygrad.core.errors import described
 from cygrad.core.execute.generator import default_generator, load_generator
+from cygrad.core.graph.tensor import Tensor
 from cygrad.data.ahead import Ahead
+from cygrad.data.answers import of_argument
 from cygrad.data.slots import Ring, Slot
 from cygrad.data.sources import Read, IterableSource, source_of
 from cygrad.data.workers import Workers
 from cygrad.optim.settings import count, runs, shown
 
+ARGUMENTS = "data", "batch_size", "shuffle", "drop_last", "seed", "collate", "prefetch", "workers"
 STATE = ("seed", "epoch", "position", "batch_size", "shuffle", "drop_last", "samples")
 
+Rows: TypeAlias = Tensor | npt.NDArray[np.generic]
+Batch = TypeVar("Batch")      # the type of a batch
 
-class DataLoader:
+
+class LoaderOptions(TypedDict, total=False):
+    """The arguments of a DataLoader that do not decide the type of a batch."""
+
+    drop_last: bool
+    seed: int | None
+    prefetch: int
+    workers: int
+
+
+class DataLoader(Generic[Batch]):
     """Batches of `data`, as tensors. One `for` loop over the loader is one epoch; next() goes on from epoch to epoch.
 
         for x, labels in DataLoader((images, digits), 64, shuffle=True): ...
@@ -54,10 +70,28 @@ class DataLoader:
     differ in structure, shape or dtype.
     """
 
+    @overload
+    def __init__(self, data: Any, batch_size: int = 1, shuffle: bool = False, *, collate: Callable[[list[Any]], Batch],
+                 **options: Unpack[LoaderOptions]) -> None: ...
+    @overload
+    def __init__(self: "DataLoader[Tensor]", data: Rows, batch_size: int = 1, shuffle: bool = False, *,
+                 collate: None = None, **options: Unpack[LoaderOptions]) -> None: ...
+    @overload
+    def __init__(self: "DataLoader[tuple[Tensor, ...]]", data: tuple[Rows, ...], batch_size: int = 1,
+                 shuffle: bool = False, *, collate: None = None, **options: Unpack[LoaderOptions]) -> None: ...
+    @overload
+    def __init__(self: "DataLoader[dict[str, Tensor]]", data: Mapping[str, Rows], batch_size: int = 1,
+                 shuffle: bool = False, *, collate: None = None, **options: Unpack[LoaderOptions]) -> None: ...
+    @overload
+    def __init__(self: "DataLoader[Any]", data: Any, batch_size: int = 1, shuffle: bool = False, *,
+                 collate: None = None, **options: Unpack[LoaderOptions]) -> None: ...
+
     def __init__(
         self, data: Any, batch_size: int = 1, shuffle: bool = False, *, drop_last: bool = False,
         seed: int | None = None, collate: Callable[[list[Any]], Any] | None = None, prefetch: int = 0, workers: int = 0,
+        **__: Never,
     ):
+        for name in __: raise TypeError(of_argument(name, ARGUMENTS))
         self.batch_size = count("DataLoader", "batch_size", batch_size)
         self.prefetch = count("DataLoader", "prefetch", prefetch, 0)
         self.workers = count("DataLoader", "workers", workers, 0)
@@ -106,11 +140,11 @@ class DataLoader:
         """How many batches of the current epoch have been returned."""
         return self._position
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Batch]:
         if self._position and not self._resumes: self._turn()       # (the last loop ended early)
         return Batches(self)
 
-    def next(self) -> Any:
+    def next(self) -> Batch:
         """The next batch; after the last of an epoch, the first of the next one. It can be the data_feeder of an
         Updater. Raises ValueError if an epoch has no batch."""
         with self._lock:
@@ -220,7 +254,7 @@ class DataLoader:
 class Epoch:
     """One epoch of a loader, from its position. It holds no reference to the loader, which may hold it."""
 
-    def __init__(self, loader: DataLoader):
+    def __init__(self, loader: DataLoader[Any]):
         slots: Any
         if loader.workers:
             slots = Workers(loader._reader(), loader.workers, loader._position, loader.seed + loader._epoch,
@@ -247,7 +281,7 @@ class Epoch:
 class Batches:
     """The batches of an epoch."""
 
-    def __init__(self, loader: DataLoader):
+    def __init__(self, loader: DataLoader[Any]):
         self._loader, self._run = loader, Epoch(loader)
 
     def __iter__(self) -> "Batches": return self

@@ -5,6 +5,7 @@ except workspace for row-sparse gradients and copies of gradients that are not c
 What can fail runs before the first write: an update changes all parameters or none. The solvers are in solvers.py."""
 
 cimport cython
+from cpython.object cimport PyObject_GenericSetAttr
 
 from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
@@ -134,6 +135,10 @@ cdef class Solver:
         if name in self.given: return self.given[name]
         advice = f": {SOLVERS[name]}" if name in SOLVERS else ""
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{advice}")
+
+    def __setattr__(self, name, value):
+        if name == "lr": raise AttributeError("the lr of a solver is not assigned: call set_learning_rate(lr)")
+        PyObject_GenericSetAttr(self, name, value)
 
     # ---- parameters
 

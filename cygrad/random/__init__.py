@@ -5,6 +5,7 @@ The functions here draw from a default generator, which all threads share. The s
 forked child continues from its parent's state, so seed it there."""
 
 import cygrad.bundles  # noqa: F401 (before anything compiled)
+from cygrad.core.answers import of_module as _of_module
 from cygrad.core.execute.generator import Generator, default_generator
 from cygrad.core.graph.tensor import Tensor
 
@@ -85,3 +86,9 @@ def poisson(*given, lam=None, shape=None, size=None, dtype="int64") -> Tensor:
 def truncated_normal(shape=None, low=-2.0, high=2.0, loc=0.0, scale=1.0, *, size=None, dtype=None) -> Tensor:
     """Draw from a normal distribution between `low` and `high`. See `Generator.truncated_normal`."""
     return default_generator.truncated_normal(shape, low, high, loc, scale, size=size, dtype=dtype)
+
+
+def __getattr__(name): raise AttributeError(_of_module(name, __name__))
+
+
+def __dir__(): return __all__

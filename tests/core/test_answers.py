@@ -11,6 +11,7 @@ from wordings import CASES
 
 import cygrad as cg
 from cygrad.core import answers
+from cygrad.data import answers as data_answers
 from cygrad.nn import answers as nn_answers
 from cygrad.optim import answers as optim_answers
 
@@ -93,7 +94,7 @@ PLACES = [cg, cg.Tensor, cg.nn, cg.nn.Module, cg.nn.init, cg.nn.Embedding, cg.op
           cg.optim.LRScheduler, cg.autograd, cg.memory, cg.random, cg.linalg, cg.GradientSlice, cg.graph, cg.graph.Net,
           cg.data, cg.trainers, cg.comm, cg.io]
 # Names in an answer that are not cygrad's: of Python, of the library that is answered, and of an example.
-FOREIGN = {"isinstance", "d", "PyTorch", "NumPy"}
+FOREIGN = {"isinstance", "len", "d", "PyTorch", "NumPy"}
 
 
 def found(name):
@@ -109,12 +110,76 @@ def named(text):
 
 
 def test_every_name_in_an_answer_is_one_of_cygrad():
-    tables = [answers.WITHOUT, answers.TENSOR, answers.MODULE, answers.AUTOGRAD, nn_answers.METHODS, nn_answers.NN,
+    tables = [answers.WITHOUT, answers.TENSOR, answers.MODULE, answers.AUTOGRAD, answers.RANDOM, data_answers.DATA,
+              data_answers.WITHOUT_THEM, nn_answers.METHODS, nn_answers.NN,
               nn_answers.LAYER, optim_answers.SOLVER, optim_answers.SCHEDULE, optim_answers.SOLVERS,
               optim_answers.OPTIM]
     names = {name: text for table in tables for text in table.values() for name in named(text)}
     assert len(names) > 80
     assert {name: text for name, text in names.items() if name not in FOREIGN and not found(name)} == {}
+
+
+def test_names_of_loaders_are_answered_by_what_works():
+    """Each call and index in the answers gives batches, or the rows of some."""
+    x, labels, order, indices = np.ones((8, 2), "f4"), np.zeros(8), np.arange(8)[::-1], [1, 3]
+    names = {"x": x, "labels": labels, "order": order, "indices": indices, "n": 8, "batch_size": 2, "f": np.stack,
+             "weights": np.ones(8), "comm": cg.comm.Communicator(), "xs": [x, x], "cygrad": cg,
+             "DataLoader": cg.data.DataLoader}
+    run = 0
+    for sentence in (*data_answers.DATA.values(), *data_answers.WITHOUT_THEM.values()):
+        for text in re.findall(r"(?:DataLoader|cygrad[.\w]+)\(.*\)|x\[[^\]]*\]", sentence):
+            found = eval(text, names)
+            rows = next(iter(found)) if isinstance(found, cg.data.DataLoader) else found
+            assert len(rows) > 0, text
+            run += 1
+    assert run > 12
+    for theirs, ours in data_answers.NAMES.items():
+        assert ours in inspect.signature(cg.data.DataLoader).parameters
+        with pytest.raises(TypeError, match=f"^DataLoader takes {ours}, not {theirs}: "):
+            cg.data.DataLoader(**{theirs: None}, data=x)
+    for name in data_answers.DATA: assert not hasattr(cg.data, name)
+    for name in answers.RANDOM: assert not hasattr(cg.random, name)
+
+
+def test_names_of_loaders_are_those_of_pytorch():
+    """Every public class of torch.utils.data and argument of its DataLoader is known."""
+    data = pytest.importorskip("torch.utils.data")
+    ours = {*inspect.signature(cg.data.DataLoader).parameters, "self", "dataset"}       # (data is missing then)
+    theirs = {name for name in inspect.signature(data.DataLoader.__init__).parameters if not name.startswith("_")}
+    assert theirs - ours - {*data_answers.NAMES, *data_answers.WITHOUT_THEM} == set()
+    unknown = {"DataChunk", "DFIterDataPipe", "IterDataPipe", "MapDataPipe", "argument_validation", "default_convert",
+               "functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic",
+               "runtime_validation", "runtime_validation_disabled"}     # of data pipes, which PyTorch has left
+    named = {name for name in data.__all__ if not name.startswith("_")}
+    assert named - {*data_answers.DATA, "DataLoader"} == unknown
+
+
+def test_names_of_jax_and_hips_are_answered_by_what_works():
+    """What an answer of the table of cygrad names, called as the answer says."""
+    func, f = cg.func, lambda x: (x * x).sum()
+    x = cg.tensor([1.0, 2.0])
+    net = cg.graph.Net.capture(f, ((2,), "float32"))
+    assert net.infer()["x"] == ((2,), "float32") and "mul" in f"{net}"                  # jit, make_jaxpr, eval_shape
+    assert func.grad(lambda p: f(p["a"]) + f(p["b"][0]))({"a": x, "b": [x]})["b"][0].tolist() == [2, 4]     # tree_util
+    assert func.jvp(lambda x: x * x, (x,), (cg.ones(2),))[1].tolist() == [2, 4]         # deriv
+    gradient, aux = func.grad(lambda x: (f(x), "aux"), has_aux=True)(x)                 # grad_and_aux
+    assert gradient.tolist() == [2, 4] and aux == "aux"
+    assert [g.tolist() for g in func.grad(lambda x, y: f(x) + f(y), (0, 1))(x, x)] == [[2, 4]] * 2          # multigrad
+    assert func.hvp(f, (x,), (cg.ones(2),))[0].tolist() == [2, 2]                       # hessian_tensor_product
+    assert func.vjp(lambda x: x * x, x)[1](cg.ones(2))[0].tolist() == [2, 4]            # vector_jacobian_product
+    assert cg.checkpoint(f, x).item() == 5                                              # remat
+    x[0] = 3                                                                            # at
+    assert x.tolist() == [3, 2]
+    g = cg.random.Generator(0)
+    assert g.normal((2,)).shape == g.uniform((2,)).shape == g.integers(0, 3, (2,)).shape == (2,)
+    assert g.categorical(probs=[0.5, 0.5], shape=3).shape == (3,)
+    state, first = cg.random.default_generator.state, cg.random.uniform((3,)).tolist()
+    cg.random.default_generator.state = state
+    assert cg.random.uniform((3,)).tolist() == first
+    new = "lax pmap remat make_jaxpr eval_shape device_put deriv extend primitive".split()
+    for name in new:
+        with pytest.raises(AttributeError, match=f"^module 'cygrad' has no attribute '{name}': "): getattr(cg, name)
+    with pytest.raises(AttributeError, match="^module 'cygrad.func' has no attribute 'jit': "): _ = cg.func.jit
 
 
 def test_every_name_of_cygrad_in_an_error_exists():

@@ -2,6 +2,7 @@
 parameters that are tensors; categories, choices and shuffles."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -305,3 +306,27 @@ def test_shuffle_that_fails_leaves_the_generator():
     assert g.state == before
     g.shuffle(saved)                                 # it was saved for backward
     with pytest.raises(cg.InplaceError): z.backward()
+
+
+def test_logits_that_look_like_probabilities_warn():
+    """At the caller's line, once for each with Python's default filter; what cannot be probabilities does not."""
+    p = np.array([[0.25, 0.75], [0.5, 0.5]])
+    text = "^categorical: each row of logits is at least 0 and sums to 1, as probabilities do; pass those as probs=p, "
+    for given in (p, p[0], p.astype("float32"), cg.tensor(p), cg.softmax(cg.ones(1000) * 3), [0.1] * 10):
+        with pytest.warns(UserWarning, match=text) as seen: Generator(0).categorical(given)
+        assert [w.filename for w in seen] == [__file__]
+    with pytest.warns(UserWarning, match=text): cg.random.categorical(p.T, axis=0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        for _ in range(3): cg.random.categorical(p)
+        cg.random.categorical(p)
+    assert len(seen) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for given in (np.log(p), p - 1, p * 1.01, np.ones((3, 1)), np.zeros((0, 2)), [[0.5, 0.5], [0.5, 0.6]],
+                      [[1.5, -0.5]], [-np.inf, 0]):
+            Generator(0).categorical(given)
+        Generator(0).categorical(probs=p)
+        Generator(0).choice(2, p=[0.5, 0.5])
+    drawn = Generator(1).categorical(probs=p[0], shape=1000).tolist()
+    assert drawn == Generator(1).categorical(np.log(p[0]), 1000).tolist()

@@ -461,7 +461,8 @@ cdef class Generator:
         """Random categories (int64): indices along `axis` with probabilities softmax(logits), as in
         jax.random.categorical, or proportional to `probs` (at least 0; they need not sum to 1). Each of the other
         dimensions has its own probabilities. `shape` is that of the result and ends with these dimensions (None: no
-        more). Draws by the cumulative sums of each row in float64. Raises ValueError for rows without a sum."""
+        more). Draws by the cumulative sums of each row in float64. Warns if all rows of `logits` look like
+        probabilities, at least 0 and with sum 1. Raises ValueError for rows without a sum."""
         cdef Tensor sums, y
         cdef uint64_t first, key
         cdef Py_ssize_t k

@@ -2,9 +2,12 @@
 
 import numpy as np
 
+from libc.math cimport fabs
+
 from cygrad.core.graph.construct cimport fresh, view_of
 from cygrad.core.graph.tensor cimport Tensor, array_of, ensure_tensor
 from cygrad.core.interop.numpy cimport check_lendable, window
+from cygrad.core.source cimport warn_here
 from cygrad.core.store cimport layout as lay
 from cygrad.core.store.buffer cimport OTHER
 from cygrad.kernels cimport laws as kernel
@@ -98,6 +101,20 @@ cdef Tensor weights_of(values):
     return ensure_tensor(np.asarray(values, "float64") if isinstance(values, (list, tuple)) else values)
 
 
+cdef bint sums_to_one(const double* x, Py_ssize_t n, Py_ssize_t k) noexcept nogil:
+    """Whether each of n rows of k numbers, of several categories, is at least 0 and sums to 1 within the rounding of
+    float32."""
+    cdef Py_ssize_t i, j
+    cdef double total
+    for i in range(n):
+        total = 0
+        for j in range(k):
+            if not x[i * k + j] >= 0: return False
+            total += x[i * k + j]
+        if not fabs(total - 1) <= 1e-5: return False
+    return n > 0 and k > 1
+
+
 cdef Tensor cumulative(str name, str what, values, axis, bint logarithms):
     """The cumulative sums of weights (or of their exponentials) in float64, with the axis last."""
     cdef Tensor t = weights_of(values), y
@@ -109,6 +126,9 @@ cdef Tensor cumulative(str name, str what, values, axis, bint logarithms):
     y = fresh(lay.from_shape((*t.shape[:axis], *t.shape[axis + 1:], k)), FLOAT64, OTHER)
     if k == 0: raise ValueError(f"{name}: {what} has shape {t.shape}; there must be at least one category")
     window(y, True)[...] = np.moveaxis(window(t, False), axis, -1)
+    if logarithms and sums_to_one(<double*>y.buffer.data, y.layout.size // k, k):
+        warn_here(f"{name}: each row of {what} is at least 0 and sums to 1, as probabilities do; pass those as "
+                  f"probs=p, or as {what}=cygrad.log(p)", UserWarning)
     bad = kernel.cumulate(<double*>y.buffer.data, y.layout.size // k, k, logarithms)
     if bad < 0: return y
     rule = "be numbers or -inf, not all -inf" if logarithms else "be at least 0, with a finite sum above 0"

@@ -6,6 +6,8 @@ import signal
 import warnings
 
 import numpy as np
+
+import cygrad as cg
 from cygrad.data import DataLoader
 
 X = np.zeros((4, 2), "f4")
@@ -114,4 +116,13 @@ CASES = [
     (lambda: copy.copy(DataLoader(X)), TypeError,
      "a DataLoader cannot be pickled or copied, since it may have a thread and workers; make another one of the same "
      "data, and load the state_dict() of this one"),
+    (lambda: DataLoader(X, 2, num_workers=2), TypeError,
+     "DataLoader takes workers, not num_workers: DataLoader(data, workers=...)"),
+    (lambda: DataLoader(X, 2, pin_memory=True), TypeError,
+     "DataLoader takes no pin_memory: all memory is the CPU's; leave it out"),
+    (lambda: DataLoader(X, spam=1), TypeError,
+     "DataLoader takes no spam; it takes data, batch_size, shuffle, drop_last, seed, collate, prefetch, workers"),
+    (lambda: cg.data.TensorDataset, AttributeError,
+     "module 'cygrad.data' has no attribute 'TensorDataset': pass the arrays themselves: DataLoader((x, labels), 64)"),
+    (lambda: cg.data.spam, AttributeError, "module 'cygrad.data' has no attribute 'spam'"),
 ]

@@ -56,4 +56,7 @@ CASES = [
      "dropout: x is int64; wanted a floating dtype"),
     (lambda: cg.scale_gradient(cg.ones(2), "a"), TypeError,
      "scale_gradient: s must be a Python number, got str"),
+    (lambda: cg.random.PRNGKey(0), AttributeError,
+     "module 'cygrad.random' has no attribute 'PRNGKey': use Generator(seed)"),
+    (lambda: cg.random.spam, AttributeError, "module 'cygrad.random' has no attribute 'spam'"),
 ]

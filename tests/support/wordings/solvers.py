@@ -321,4 +321,6 @@ CASES = [
     (lambda: cg.ops.ROWS["sgd_update"].function(cg.ones(2), cg.ones(2), 0.1, 1.0), TypeError,
      "sgd_update: w, g must have the same shape and floating dtype, lr must be one floating number and t one "
      "int64; got w float32 (2,), g float32 (2,), lr float64 (), t float32 ()"),
+    (lambda: setattr(cg.optim.Sgd(), "lr", 0.5), AttributeError,
+     "the lr of a solver is not assigned: call set_learning_rate(lr)"),
 ]
