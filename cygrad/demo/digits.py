@@ -107,7 +107,7 @@ def main(model, epochs, batch_size, threads, seed, output, say=print):
     a package is missing."""
     path = picture_path(output)             # checked before the training
     require("tqdm", "sklearn", "matplotlib")
-    from tqdm import tqdm
+    from tqdm.auto import tqdm
 
     from cygrad.demo.picture import draw
 

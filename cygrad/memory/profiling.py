@@ -160,16 +160,29 @@ class profile(Logged):
         suffix = os.path.splitext(path)[1].lower()
         if suffix not in (".html", ".json"):
             raise ValueError(f"save: the report must be .html or .json, got {path!r}; plot() draws pictures")
-        log, note = self._read(), self._note()
         if suffix == ".html":
-            text = reports().page(self._course(), self._phases(), self.peak_bytes, self.at_peak(), self.advice(),
-                                  self.growth(), rows().tree(log), rows().layer_tree(log), self.allocations(), note)
+            text = self._page()
             with Replacing(path, "save") as file: file.write(text.encode())
             return
+        log, note = self._read(), self._note()
         header = {"cygrad_peak": rows().facts(log), "events": len(log), "folded": log.dropped, "note": note}
         course, phases = self._course(MOST_COUNTERS), self._phases()
         with Replacing(path, "save") as file:
             for text in reports().trace(header, course, phases, self._lives()): file.write(text.encode())
+
+    def _repr_html_(self):
+        """The page that save() writes, in a frame, for Jupyter. None if there is nothing to show, before the scope is
+        entered."""
+        if self._log is None or self._log.lost: return None
+        from cygrad.core.notebook import framed
+
+        return framed(self._page(), "memory.profile")
+
+    def _page(self):
+        """The page for the browser, as text."""
+        log = self._read()
+        return reports().page(self._course(), self._phases(), self.peak_bytes, self.at_peak(), self.advice(),
+                              self.growth(), rows().tree(log), rows().layer_tree(log), self.allocations(), self._note())
 
     def _note(self):
         """A note on the folded events, or ""."""

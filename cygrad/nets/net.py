@@ -27,6 +27,8 @@ from cygrad.ops.table import ROWS
 
 Operands = str | int | float | None | list[str | int | float | None] | tuple[str | int | float | None, ...]
 
+MOST_DRAWN = 200            # operators in the drawing that Jupyter shows; more are a text
+
 
 class Net(Edits):
     """A list of operators on named blobs. Each operator of the table can be added by its name, on names of blobs:
@@ -292,6 +294,13 @@ class Net(Edits):
 
     def __repr__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        """The drawing and the text, for Jupyter; of a net with many operators only the text."""
+        from cygrad.core.notebook import block, scrolled, titled
+
+        drawing = scrolled(self.to_svg()) if len(self) <= MOST_DRAWN else ""
+        return titled("Net", self.name, drawing + block(self.text()))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the net to a .safetensors file: the constants that are tensors, and in its metadata the definitions

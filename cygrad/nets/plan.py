@@ -35,6 +35,7 @@ Signature = tuple[tuple[int, ...], str]
 CAPTURE = "capture: ", "this tensor has no values: "     # begin the message if a program cannot do what the net does
 
 
+MOST_DRAWN = 2000           # buffers in the drawing of a plan that Jupyter shows, some 300 bytes of HTML each
 ALIGNMENT = 64              # bytes: what the sizes of buffers are rounded up to
 DTYPE_NAMES = {np.dtype(d).name for d in DTYPES}
 SIGNS = "signs"             # the step that keeps only the signs of a result for its backward
@@ -75,6 +76,10 @@ class Plan:
     first step, last step, blob, kind). Those of the results are in use until the end. `inputs` and `outputs` are dicts
     from blob to bytes. print(plan.table()) lists the buffers, plan.plot() draws them."""
 
+    peak_bytes: int
+    bound_bytes: int
+    held_bytes: int
+
     def __init__(self, net: "Net", program: Program, names: Mapping[int, str] | None = None):
         self.name, self.steps = net.name, tuple(step.name for step in program.steps)
         self.peak_bytes, self.bound_bytes = program.arena_bytes, program.bound_bytes
@@ -95,6 +100,14 @@ class Plan:
     def __repr__(self) -> str:
         return (f"<plan of {cut(self.name)}: {self.peak_bytes:,} bytes for {len(self.rows)} buffers and "
                 f"{len(self.steps)} steps, bound {self.bound_bytes:,}>")
+
+    def _repr_html_(self) -> str:
+        """The drawing, for Jupyter; of a plan with many buffers only what print() shows."""
+        from cygrad.core.notebook import scrolled, titled
+
+        drawing = scrolled(self.plot()) if len(self.rows) <= MOST_DRAWN else ""
+        return titled("Plan", f"of {self.name}: {self.peak_bytes:,} bytes for {len(self.rows):,} buffers and "
+                              f"{len(self.steps):,} steps, bound {self.bound_bytes:,}", drawing)
 
     def live(self) -> list[int]:
         """The bytes in use at each step, with the sizes of buffers rounded up to 64 bytes. The maximum is

@@ -14,6 +14,7 @@ from cygrad.core.handles import Replacing
 from cygrad.core.paths import file_path
 
 SHARED = ("epoch", "iteration")     # columns that are no curves
+MOST_SHOWN = 50             # rows of the table that Jupyter shows
 
 
 def finite(value: Any) -> bool:
@@ -49,6 +50,15 @@ class History:
 
     def __repr__(self) -> str:
         return f"<History: {len(self.rows)} epochs of {', '.join(self.columns) or 'nothing'}>"
+
+    def _repr_html_(self) -> str:
+        """The last rows as a table, for Jupyter."""
+        from cygrad.core.notebook import table, titled
+
+        columns, shown = self.columns, self.rows[-MOST_SHOWN:]
+        which = f", the last {MOST_SHOWN}" if len(self.rows) > MOST_SHOWN else ""
+        return titled("History", f"{len(self.rows):,} epochs{which}",
+                      table(columns, [["" if (v := row.get(c)) is None else v for c in columns] for row in shown]))
 
     @property
     def columns(self) -> list[str]:

@@ -29,12 +29,12 @@ class Progress:
     def __init__(self, wanted: bool | None, total: int, done: int):
         self.bar: Any = None
         if wanted is False or not (wanted or (sys.stderr is not None and sys.stderr.isatty())): return
-        try: from tqdm import tqdm
+        try: from tqdm import auto      # a bar of the notebook in Jupyter
         except ImportError:
             if wanted: raise ImportError("Trainer: progress=True needs tqdm, which is not installed: pip install "
                                          "tqdm") from None
             return
-        self.bar = tqdm(total=total, initial=done, unit="update")
+        self.bar = auto.tqdm(total=total, initial=done, unit="update")
 
     def step(self, loss: float, rate: float | None) -> None:
         """One update is complete. loss: the mean over the epoch so far."""

@@ -100,7 +100,7 @@ def test_everything_is_checked():
 
 @every_document_with(r"^```python$")
 def test_python_runs(document):
-    pattern = r"^(?:>>> )?(?:import|from) (torch|safetensors|mpi4py)\b"
+    pattern = r"^(?:>>> )?(?:import|from) (torch|safetensors|mpi4py|IPython)\b"
     for package in set(re.findall(pattern, document.read_text(), re.M)):
         pytest.importorskip(package)
     result = subprocess.run([sys.executable, "-W", "error", __file__, document], text=True, capture_output=True,

@@ -81,6 +81,33 @@ cdef class Tape:
             t = following(t, self)
         return total
 
+    def __repr__(self):
+        return f"<Tape: {self.nodes:,} operations, {self.saved_bytes:,} bytes saved for backward>"
+
+    def _repr_html_(self):
+        """The operations as a table, for Jupyter. A buffer that several save counts for the first of them."""
+        from cygrad.core.notebook import table, titled
+
+        cdef dict counts = {}, sizes = {}
+        cdef set seen = set()
+        cdef Node node
+        cdef Slot* s
+        cdef Buffer* b
+        cdef int k
+        for node in nodes_of(self):
+            name = node.name()
+            counts[name] = counts.get(name, 0) + 1
+            s = slots_of(node)
+            for k in range(node.n_slots):
+                b = kept_by(&s[k])
+                if b == NULL or b.parameters or b.flags & EXTERNAL or <size_t>b in seen: continue
+                seen.add(<size_t>b)
+                sizes[name] = sizes.get(name, 0) + b.nbytes
+        rows = [(name, counts[name], sizes.get(name, 0)) for name in counts]
+        rows.sort(key=lambda row: -row[2])
+        return titled("Tape", f"{sum(counts.values()):,} operations, {sum(sizes.values()):,} bytes saved for backward",
+                      table(("operation", "number", "bytes"), rows))
+
 
 root = Tape()
 
@@ -94,6 +121,22 @@ cdef void* following(void* t, Tape outer) noexcept:
         p = <void*>(<Tape>t).parent
         while p != <void*>None and p != <void*>outer: p = <void*>(<Tape>p).parent
         if p == <void*>outer: return t
+
+
+cdef list nodes_of(Tape outer):
+    """The nodes of a tape and of those opened inside it."""
+    cdef list nodes = []
+    cdef Tape tape = outer          # (what is held stays in its ring, also if appending runs the garbage collector)
+    cdef Node node
+    cdef void* t = <void*>outer
+    while t != NULL:
+        tape = <Tape>t
+        node = <Node>tape.head.after
+        while node is not tape.head:
+            nodes.append(node)
+            node = <Node>node.after
+        t = following(t, outer)
+    return nodes
 
 
 cdef void link(Node node, Flags* f) noexcept:

@@ -2,6 +2,8 @@
 
 A Lease shares the memory of a tensor. It implements the buffer protocol and holds the buffer while an array uses it."""
 
+import math
+
 import numpy as np
 
 from cpython.buffer cimport (
@@ -14,7 +16,7 @@ from cygrad.core.late_bound cimport late_bound
 from cygrad.core.store cimport layout as lay
 from cygrad.core.dtypes cimport default_dtype
 from cygrad.core.graph.tensor cimport Tensor, array_of, data_of, is_result, is_tracked, is_variable
-from cygrad.core.graph.lifts cimport TANGENTS, Lift, lift_below
+from cygrad.core.graph.lifts cimport TANGENTS, Lift, is_lifted, lift_below
 from cygrad.core.store.buffer cimport EXTERNAL, OTHER, READONLY, Buffer, drop, hold, VIRTUAL
 from cygrad.core.store.external cimport adopt_array, ranges_meet
 from cygrad.core.thread_state cimport Flags, flags
@@ -128,6 +130,7 @@ cdef int check_capture() except -1:
     return refuse_trace(f"the gradient of {(<object>f.node).name()}, which reads the values of tensors,")
 
 
+MOST_SHOWN = 300            # values of a tensor in a notebook
 LOST = "the gradients would be lost silently"       # in the message of check_lendable()
 
 
@@ -199,7 +202,7 @@ cdef object read(const char* p, int dtype):
     return np.frombuffer(p[:itemsize(dtype)], DTYPES[dtype])[0].item()      # a dtype that is only stored
 
 
-def item(Tensor self) -> Any:
+def item(Tensor self) -> int | float:
     """The only element as a Python number. Raises ValueError unless the tensor has exactly one element."""
     if self.layout.size != 1:
         raise ValueError(f"item() takes a tensor of one element; this one has shape {self.shape}")
@@ -237,6 +240,25 @@ def text(Tensor self):
     if is_variable(self): shown += ", requires_grad=True"
     elif is_result(self): shown += f", grad_fn=<{self._node.name()}>"
     return f"tensor({body}{shown})"
+
+def as_html(Tensor self):
+    """The tensor for Jupyter: its shape, dtype and bytes, and some of its values, as NumPy prints them. There are no
+    values if it has none, in a capture or inside of func.vmap, and if it has a tangent."""
+    from cygrad.core.notebook import block, titled
+
+    cdef Array a
+    cdef Flags* f = flags()
+    cdef str facts = f"{self.shape} {DTYPES[self.dtype]}, {self.nbytes:,} bytes"
+    if is_variable(self): facts += ", requires_grad=True"
+    elif is_result(self): facts += f", grad_fn=<{self._node.name()}>"
+    if self.buffer.flags & VIRTUAL: return titled("tensor", f"{facts}, no values")
+    if is_lifted(self, f.lifting): return titled("tensor", f"{facts}, with a tangent")
+    a = array_of(self)
+    values, first = lend(&a, self.buffer, False), 0
+    while math.prod([min(n, 6) for n in values.shape]) > MOST_SHOWN:    # NumPy shortens no dimension of less than 7
+        values, first = values[0], first + 1
+    if first: facts += f"; its part [{', '.join(['0'] * first)}]:"
+    return titled("tensor", facts, block(np.array2string(values, threshold=100, separator=", ")))
 
 def formatted(Tensor self, str spec not None):
     return format(item(self) if self.layout.ndim == 0 and spec else text(self), spec)
@@ -350,4 +372,5 @@ def tensor(data: Data, dtype: npt.DTypeLike | None = None, requires_grad: bool =
 
 late_bound.lend_buffer = lend_tensor
 bind(asarray=asarray, repr=text, truth=truth, index=index)
-bind_methods(Tensor, numpy=numpy, __array__=array, item=item, tolist=tolist, __format__=formatted, __bytes__=as_bytes)
+bind_methods(Tensor, numpy=numpy, __array__=array, item=item, tolist=tolist, __format__=formatted, __bytes__=as_bytes,
+             _repr_html_=as_html)
