@@ -1,4 +1,29 @@
-"""cygrad: automatic differentiation that counts and limits its memory."""
+"""Automatic differentiation that counts and limits its memory.
+
+    w = cg.tensor([1.0, 2.0], requires_grad=True)
+    with cg.record():                   # operations are recorded only inside
+        loss = (w * w).sum()
+    loss.backward()                     # w.grad is 2 w
+
+Where what is:
+
+    cg.tensor, cg.zeros, cg.arange, ...     make tensors, cg.asarray without a copy where it can
+    cg.exp, cg.matmul, cg.where, ...        compute with them; most have NumPy's names and arguments
+    cg.linalg                               decompositions and linear systems
+    cg.random                               random tensors; cg.random.seed(n) repeats them
+    cg.record, cg.pause, cg.no_grad         what is recorded; cg.train_mode and cg.predict_mode what layers do
+    cg.autograd                             grad, hooks, functions with a backward of their own
+    cg.func                                 derivatives as functions: grad, jvp, vmap, hessian
+    cg.nn, cg.optim                         layers, solvers and schedules
+    cg.data, cg.trainers, cg.estimators     batches, training loops, estimators for scikit-learn
+    cg.memory                               what is live and why: stats, profile; bounds: limit, budget, offload
+    cg.graph                                programs as data, with a plan of their memory
+    cg.save, cg.load, cg.io                 tensors in files
+    cg.comm                                 several processes, by MPI
+    cg.testing                              gradient checks and leak checks
+    cg.array_api, cg.ops                    the array API standard; the table of all operators
+
+A name of PyTorch, NumPy, JAX, MXNet or nnabla that is missing here raises an error that says what to use."""
 # ruff: noqa: E402 (what is imported below is loaded by the first call)
 
 from cygrad import bundles
@@ -73,7 +98,11 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_late, *_packages} - {"bundles", "config", "core", "demo", "drawing", "kernels"})
+    from importlib.util import find_spec            # (here, because it takes 3 ms)
+
+    names = {name for name in (*globals(), *_late, *_packages) if not name.startswith("_")} | {"__version__"}
+    if find_spec("sklearn") is None: names.discard("estimators")    # help() reads every name, and that one would raise
+    return sorted(names - {"bundles", "config", "core", "demo", "drawing", "kernels"})
 
 
 def get_include():

@@ -43,3 +43,6 @@ globals().update({name: getattr(namespace(), name) for name in _shared})
 
 __all__ = ["__array_namespace_info__", *(name for name in dir() if name[0] != "_" and name not in (
     "functions", "namespace", "namespace_info", "np"))]
+
+
+def __dir__(): return __all__

@@ -32,3 +32,6 @@ def __getattr__(name):              # functions of cygrad.func, which is loaded 
     if name not in ("hessian", "jacobian", "jvp", "vjp"):
         raise AttributeError(of_module(name, __name__))
     return getattr(import_module("cygrad.func"), name)
+
+
+def __dir__(): return __all__

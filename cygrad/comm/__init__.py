@@ -11,3 +11,6 @@ from cygrad.comm.overlap import AllReduceScope
 from cygrad.comm.sharded import ShardedSolver
 
 __all__ = ["AllReduceScope", "Communicator", "ShardedSolver"]
+
+
+def __dir__(): return __all__

@@ -11,3 +11,6 @@ from cygrad.estimators.classifier import Classifier
 from cygrad.estimators.regressor import Regressor
 
 __all__ = ["Classifier", "Regressor"]
+
+
+def __dir__(): return __all__

@@ -17,3 +17,6 @@ __all__ = [
 
 def __getattr__(name):
     raise AttributeError(of_module(name, __name__))
+
+
+def __dir__(): return __all__

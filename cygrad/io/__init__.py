@@ -4,3 +4,6 @@ from a file, and checks what a file promises before memory is taken for it."""
 from cygrad.io.saving import load, metadata, save
 
 __all__ = ["load", "metadata", "save"]
+
+
+def __dir__(): return __all__

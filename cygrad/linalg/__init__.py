@@ -24,3 +24,6 @@ __all__ = [
     "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "norm", "normalize", "outer", "pinv", "qr",
     "slogdet", "solve", "solve_triangular", "sqrtm", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]
+
+
+def __dir__(): return __all__

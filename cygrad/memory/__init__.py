@@ -20,5 +20,4 @@ def __getattr__(name):
     return found
 
 
-def __dir__():
-    return sorted({*globals(), *_LATE})
+def __dir__(): return __all__

@@ -11,3 +11,6 @@ from cygrad.nets.workspace import Workspace
 
 __all__ = ["Blob", "GradientRegistry", "GradientSlice", "Head", "Net", "Operator", "Plan", "Workspace",
            "register_gradient"]
+
+
+def __dir__(): return __all__

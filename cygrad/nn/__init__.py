@@ -57,5 +57,4 @@ def __getattr__(name):
     return found
 
 
-def __dir__():
-    return sorted({*globals(), *__all__})
+def __dir__(): return __all__

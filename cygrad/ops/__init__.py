@@ -48,3 +48,6 @@ bind_methods(
     device=property(device, doc="The device of the memory: always \"cpu\"."), to_device=to_device,
     **attributes("tensor", TENSOR),
 )
+
+
+def __dir__(): return __all__

@@ -48,5 +48,4 @@ def __getattr__(name):
     return found
 
 
-def __dir__():
-    return sorted({*globals(), *_SCHEDULES, "schedules"})
+def __dir__(): return [*__all__, "schedules"]

@@ -7,3 +7,6 @@ from cygrad.testing.nets import check_gradients, compare_nets
 from cygrad.testing.scopes import assert_no_leak, fail_allocation
 
 __all__ = ["assert_no_leak", "check_gradients", "compare_nets", "fail_allocation", "gradcheck"]
+
+
+def __dir__(): return __all__

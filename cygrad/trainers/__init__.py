@@ -12,3 +12,6 @@ __all__ = [
     "DynamicLossScalingUpdater", "Evaluator", "History", "NaiveClassificationTrainer", "NaiveRegressionTrainer",
     "Trainer", "Updater",
 ]
+
+
+def __dir__(): return __all__
