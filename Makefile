@@ -110,14 +110,17 @@ docs: pages $(VENV)/has-docs
 docs-test: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
 	$(PY) -m pytest -q -m slow tests/project/test_site.py
 
-# Checks that the stubs match the compiled modules, and that they and the lists of pages in docs/ are up to date.
-check: $(VENV)/has-test $(VENV)/built
+# Checks that the stubs match the compiled modules, that they and the lists of pages in docs/ are up to date, and that
+# users' programs have the types that tests/typing states.
+check: $(VENV)/has-test $(VENV)/has-lint $(VENV)/built
 	$(PY) tools/make_stubs.py --build
 	$(PY) tools/make_docs.py --build
 	$(PY) tools/make_stubs.py --check
 	$(PY) tools/make_docs.py --check
 	$(PY) -m mypy.stubtest cygrad --concise --mypy-config-file tools/stubtest.ini \
 		--allowlist tools/stubtest_allow.txt --ignore-unused-allowlist
+	MYPYPATH=. $(PY) -m mypy --strict --config-file= tests/typing
+	$(PY) -m pyright --pythonpath $(PY) tests/typing
 
 # The tests under AddressSanitizer, without those of files and of other libraries, which do not test memory.
 asan: $(VENV)/has-test

@@ -51,6 +51,7 @@ PAGES = {
     "benchmarks/results/results.md": "time-benchmarks.md",
     "benchmarks/results/memory/memory.md": "memory-benchmarks.md",
     "benchmarks/results/products.md": "product-benchmarks.md",
+    "examples/README.md": "gallery.md",
     "examples/cython_operator/README.md": "cython-operator.md",
     "docs/reference.md#operators": "operators.md",      # (a page of git, which has no generated pages)
     "docs/reference.md#reference": "api.md",

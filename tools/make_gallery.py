@@ -21,7 +21,7 @@ HEAD = """\
 # Gallery
 
 Each program trains something, checks what it has learned, and writes a picture and a memory report. What is shown here
-was drawn and printed by running them. [The table of programs](../examples/README.md) says what each one checks.
+was drawn and printed by running them.
 """
 
 

@@ -214,7 +214,7 @@ DUNDERS = {                 # syntax; `{cls}` is the class
     "__next__": "(self) -> Any", "__await__": "(self) -> Any",
     "__enter__": "(self) -> {entered}",
     "__exit__": "(self, kind: object = None, value: object = None, traceback: object = None) -> None",
-    "CallBase.__call__": "(self, *args: Any, **kwargs: Any) -> Any",
+    "CallBase.__call__": "(self: _Forward[_In, _Out], *args: _In.args, **kwargs: _In.kwargs) -> _Out",
     **dict.fromkeys(("__call__", "Scope.__call__"), "(self, f: _F) -> _F"),
     "__reduce__": "(self) -> Any", "__reduce_ex__": "(self, protocol: Any, /) -> Any",
     "__getstate__": "(self) -> Any", "__setstate__": "(self, state: Any) -> None",
@@ -241,14 +241,18 @@ ALIASES = {                 # name: definition; the tables below list names to i
                    "Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]])",
     "_Rate": "_Rate: TypeAlias = float | _Parameters",
     "_F": "_F = TypeVar('_F', bound=Callable[..., Any])",
+    "_In": "_In = ParamSpec('_In')",
+    "_Out": "_Out = TypeVar('_Out', covariant=True)",
+    "_Forward": "class _Forward(Protocol[_In, _Out]):\n    def forward(self, *args: _In.args, "
+                "**kwargs: _In.kwargs) -> _Out: ...",        # a call takes and gives what forward does
     "_Recording": "class _Recording(Scope):\n    def __enter__(self) -> Tape: ...",
 }
 SHORT = re.compile(rf"(?<![\w.'])({'|'.join(name[1:] for name in ALIASES if name != '_float')})\b")
 SOURCES = {
     "os": ["PathLike"],
     "collections.abc": ["Callable", "Iterable", "Iterator", "Mapping", "MutableMapping", "Sequence"],
-    "typing": ["Any", "BinaryIO", "Literal", "NamedTuple", "Never", "Self", "TypeAlias", "TypedDict", "TypeVar",
-               "Unpack", "final", "overload"],
+    "typing": ["Any", "BinaryIO", "Literal", "NamedTuple", "Never", "ParamSpec", "Protocol", "Self", "TypeAlias",
+               "TypedDict", "TypeVar", "Unpack", "final", "overload"],
     "typing_extensions": ["disjoint_base"],
 }
 

@@ -84,7 +84,8 @@ class DataLoader(Generic[Batch]):
                  shuffle: bool = False, *, collate: None = None, **options: Unpack[LoaderOptions]) -> None: ...
     @overload
     def __init__(self: "DataLoader[Any]", data: Any, batch_size: int = 1, shuffle: bool = False, *,
-                 collate: None = None, **options: Unpack[LoaderOptions]) -> None: ...
+                 drop_last: bool = False, seed: int | None = None, collate: None = None, prefetch: int = 0,
+                 workers: int = 0) -> None: ...
 
     def __init__(
         self, data: Any, batch_size: int = 1, shuffle: bool = False, *, drop_last: bool = False,

@@ -136,6 +136,13 @@ def test_what_a_scope_gives_has_a_type(tmp_path):
     assert untyped == INSIDE                                    # which only cygrad opens
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "typing").glob("*.py")), ids=lambda path: path.name)
+def test_the_programs_whose_types_are_checked_run(path):
+    """`make check` checks their types."""
+    assert path.read_text().count("assert_type(") > 10
+    subprocess.run([sys.executable, "-W", "error", path], check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+
+
 @pytest.mark.parametrize("tool", ["make_stubs.py", "make_docs.py"])
 def test_what_is_generated_is_up_to_date(tool):
     done = subprocess.run([sys.executable, ROOT / "tools" / tool, "--check"], capture_output=True, text=True)
