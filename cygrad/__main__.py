@@ -57,6 +57,15 @@ def parser():
     report_options(profile)
     profile.add_argument("script", help="the Python file to run")
     profile.add_argument("arguments", nargs=argparse.REMAINDER, help="the arguments of the script")
+    run = commands.add_parser(
+        "run", help="run a net that Net.save(path, weights=True) wrote, on arrays in .npy files",
+        description="Load a net, run it on arrays, and write its outputs, or print them. Nothing in the files is run "
+                    "as code.")
+    run.add_argument("net", metavar="NET", type=existing, help="the file of the net (.cg or .safetensors)")
+    run.add_argument("--input", action="append", default=[], metavar="[NAME=]PATH",
+                     help="an array (.npy) for the input NAME, or for the next input without one")
+    run.add_argument("--output", action="append", default=[], metavar="[NAME=]PATH",
+                     help="the file (.npy) for the output NAME, or for the next output; the others are printed")
     return top
 
 
@@ -149,6 +158,16 @@ def profile(options, own):
     return status
 
 
+def run(options, _):
+    from cygrad.nets import command
+
+    try: command.run(options.net, options.input, options.output)
+    except (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as e:
+        for line in (f"python -m cygrad run: error: {e}", *getattr(e, "__notes__", ())): print(line, file=sys.stderr)
+        return 2
+    return 0
+
+
 def script_part(tb, script):
     """The traceback from the script's first frame on, as Python would print it, or all of it if there is no such
     frame."""
@@ -164,7 +183,7 @@ def main(arguments=None):
         cut = arguments.index("--")
         arguments, own = arguments[:cut], arguments[cut + 1:]
     options = parser().parse_args(arguments)
-    return {"demo": demo, "profile": profile}[options.command](options, own)
+    return {"demo": demo, "profile": profile, "run": run}[options.command](options, own)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from cygrad.core.store.buffer import stats
 from cygrad.io import npz, safetensors
 from cygrad.io.entries import check_bools, fill, loaded_dtype, work_bytes
 
-FORMATS = {".safetensors": safetensors, ".npz": npz}
+FORMATS = {".safetensors": safetensors, ".npz": npz, ".cg": safetensors}       # (.cg: a net, of nets/files.py)
 FLOATS = [d for d in DTYPES if d.kind == "f"]
 SMALL, TIMES = 256 << 20, 100       # without max_bytes, a file is loaded into at most SMALL or TIMES its own size
 

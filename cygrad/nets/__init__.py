@@ -5,12 +5,12 @@ The package is public as cygrad.graph, too."""
 from cygrad.nets.definition import Blob, GradientSlice, Operator
 from cygrad.nets.gradients import GradientRegistry, register_gradient
 from cygrad.nets.head import Head
-from cygrad.nets.net import Net
+from cygrad.nets.net import Net, load
 from cygrad.nets.plan import Plan
 from cygrad.nets.workspace import Workspace
 
 __all__ = ["Blob", "GradientRegistry", "GradientSlice", "Head", "Net", "Operator", "Plan", "Workspace",
-           "register_gradient"]
+           "load", "register_gradient"]
 
 
 def __dir__(): return __all__

@@ -8,5 +8,6 @@ from cygrad.nets.net import Net as Net
 from cygrad.nets.definition import Operator as Operator
 from cygrad.nets.plan import Plan as Plan
 from cygrad.nets.workspace import Workspace as Workspace
+from cygrad.nets.net import load as load
 from cygrad.nets.gradients import register_gradient as register_gradient
-__all__ = ['Blob', 'GradientRegistry', 'GradientSlice', 'Head', 'Net', 'Operator', 'Plan', 'Workspace', 'register_gradient']
+__all__ = ['Blob', 'GradientRegistry', 'GradientSlice', 'Head', 'Net', 'Operator', 'Plan', 'Workspace', 'load', 'register_gradient']

@@ -89,12 +89,18 @@ def capture(cls: type, f: Callable[..., Any], examples: tuple[Any, ...], name: s
                            "elements of a mask, cannot be captured; use where() or keep it outside the captured "
                            "function") from e
     net = cls(name or getattr(f, "__name__", type(f).__name__).replace("<lambda>", "net"))
-    reader = Reader(state_of(net), calls, names or {})
+    reader = Reader(state_of(net), calls, own_names(f) if names is None else names)
     reader.take_inputs(f, inputs)
     for call in calls: reader.take(call)
     net.outputs = [*dict.fromkeys(reader.output(y) for y in found)]
     net.training = reader.training
     return net
+
+
+def own_names(f: Any) -> dict[str, Tensor]:
+    """The names of the parameters and buffers of a module; none for another function."""
+    if not hasattr(f, "named_parameters") or not hasattr(f, "named_buffers"): return {}
+    return dict([*f.named_parameters(), *f.named_buffers()])
 
 
 def results(result: Any) -> list[Tensor]:

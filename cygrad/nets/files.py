@@ -1,12 +1,14 @@
-"""Nets in .safetensors files. The tensors of the file are the constants of the net; its metadata has the format, its
-version and, as JSON, everything else. Reading checks all of that before it makes anything, and runs nothing."""
+"""Nets in .cg or .safetensors files, whose format is safetensors. Their tensors are the constants of the net; the
+metadata has the format, its version and, as JSON, everything else. Reading checks all of that before it makes anything,
+and runs nothing."""
 
 import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cygrad.core.errors import cut, described
@@ -17,10 +19,11 @@ from cygrad.nets.checks import check_operator
 from cygrad.nets.definition import (
     MAX_DEPTH, NETS_OF, PYTHON, Blob, NetArgument, Operator, check_integer, check_name, function_name, shown_name,
 )
-from cygrad.nets.gradients import backward_pass, early_parts
+from cygrad.nets.gradients import SOLVER, ZERO_GRAD, backward_pass, early_parts
 from cygrad.nets.passes import Pass, find, gradient_names
 from cygrad.nets.state import state_of
 from cygrad.nets.subnets import Subnet, is_python, nets_within, refuse
+from cygrad.nets.versions import Versions
 from cygrad.io import safetensors, saving
 from cygrad.io.entries import NAMES as DTYPE_NAMES
 from cygrad.io.files import AGAIN
@@ -74,30 +77,53 @@ def decode(found: Any, depth: int = 0) -> Any:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 def check_suffix(path: Any, who: str) -> str:
-    """The name of a file that ends with .safetensors."""
+    """The name of a file that ends with .cg or .safetensors."""
     name = file_path(path, who, "net.safetensors")
-    if os.path.splitext(name)[1].lower() != ".safetensors":
-        raise ValueError(f"{who}: the path of a net must end with .safetensors, got {cut(repr(name))}")
+    if os.path.splitext(name)[1].lower() not in (".cg", ".safetensors"):
+        raise ValueError(f"{who}: the path of a net must end with .cg or .safetensors, got {cut(repr(name))}")
     return name
 
 
-def save(net: "Net", path: Any) -> None:
+def save(net: "Net", path: Any, weights: Any) -> None:
     """As Net.save."""
     name = check_suffix(path, "Net.save")
+    if not isinstance(weights, bool): raise TypeError(f"Net.save: weights must be a bool, got {described(weights)}")
+    bound = weights_of(net) if weights else {}
     nets = nets_within(net.operators)
     for k, operator in enumerate(net.operators):
         if is_python(operator):
             called = "a Python function" if operator.function is None else function_name(operator.function[0])
             raise ValueError(f"Net.save: operator {k} ({operator.type}) calls {called}, and a file holds no functions; "
                              f"save a net without it")
-    text = json.dumps(described_nets(net, nets), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(described_nets(net, nets, bound), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if len(text) > LONGEST or structure(text) > MOST:
         raise ValueError(f"Net.save: the definitions of a net take at most {LONGEST:,} characters and {MOST:,} values, "
                          f"got {len(text):,} and about {structure(text):,}; save several nets")
     tensors = {key: value for key, value in net.constants.items() if isinstance(value, Tensor)}
     for k, inner in enumerate(nets):
         tensors |= {prefix(k) + key: value for key, value in inner.net.constants.items() if isinstance(value, Tensor)}
+    tensors |= {key: x.detach() for key, x in bound.items()}
     saving.write(name, tensors, {"format": FORMAT, "version": VERSION, "net": text}, "Net.save")
+
+
+def weights_of(net: "Net") -> dict[str, Tensor]:
+    """The tensors outside that operators read, which are constants of a file. Raises ValueError for an operator that
+    writes one, or its .grad."""
+    bound = net.bindings
+    delivers = {id(p.operators[0]) for p in net.passes if p.kind == "backward"}
+    for k, o in enumerate(net.operators):
+        what = "changes parameters" if o.type in (SOLVER, ZERO_GRAD) else "begins a backward pass into .grad" if id(
+            o) in delivers else ""
+        written = [name for name in o.outputs if name in bound]
+        if not what and o.arguments.get("inplace") and o.outputs:
+            root, version = Versions(net.operators[:k]).place(o.outputs[0]).memory.root
+            written += [root] if version == 0 and root in bound else []
+        if written: what = f"writes {described(str(written[0]))}, a tensor outside"
+        if what:
+            raise ValueError(f"Net.save: operator {k}, {cut(repr(o))}, {what}; with weights=True these are constants "
+                             f"of the file; capture the forward pass alone, in predict mode, or pass weights=False")
+    read = {name for o in net.operators for name in o.inputs}
+    return {name: x for name, x in bound.items() if name in read}
 
 
 def prefix(k: int) -> str:
@@ -105,19 +131,20 @@ def prefix(k: int) -> str:
     return f" {NETS} {k} "
 
 
-def described_nets(net: "Net", nets: Sequence[Subnet]) -> dict[str, Any]:
-    """The definitions of a net, and of those that are arguments of its operators."""
-    found = described_net(net, nets)
+def described_nets(net: "Net", nets: Sequence[Subnet], bound: Mapping[str, Tensor]) -> dict[str, Any]:
+    """The definitions of a net, and of those that are arguments of its operators. `bound` are further constants."""
+    found = described_net(net, nets, bound)
     takes = *net.inputs, *(name for name in found["inputs"] if name in net.bindings)
     if [*takes] != found["inputs"]: found[TAKES] = takes
     if nets: found[NETS] = [{**described_net(n.net, nets), TAKES: n.inputs} for n in nets]
     return found
 
 
-def described_net(net: "Net", nets: Sequence[Subnet] = ()) -> dict[str, Any]:
+def described_net(net: "Net", nets: Sequence[Subnet] = (), bound: Mapping[str, Tensor] = MappingProxyType({})) -> dict[
+        str, Any]:
     """The definitions of a net as JSON has them."""
     constants = [{"name": key} if isinstance(value, Tensor) else {"name": key, "value": encode(value)}
-                 for key, value in net.constants.items()]
+                 for key, value in (net.constants | bound).items()]
     places = {id(o): k for k, o in enumerate(net.operators)}
     state = state_of(net)
     operators = [{"type": o.type, "inputs": o.inputs, "outputs": o.outputs,
@@ -126,19 +153,19 @@ def described_net(net: "Net", nets: Sequence[Subnet] = ()) -> dict[str, Any]:
     passes = [{"first": k, "skip": k - len(p.forward), "ys": {name: head for (name, _), head in p.heads},
                "frozen": sorted(map(str, p.frozen)), "own": p.gradients == state.gradients}
               for p in net.passes if (k := find(net.operators, p)) is not None]
-    return {"name": net.name, "training": net.training, "inputs": inputs_of(net), "outputs": state.assigned,
+    return {"name": net.name, "training": net.training, "inputs": inputs_of(net, bound), "outputs": state.assigned,
             "constants": constants, "shapes": read_shapes(net), "operators": operators, "passes": passes}
 
 
-def inputs_of(net: "Net") -> list[str]:
+def inputs_of(net: "Net", bound: Mapping[str, Tensor]) -> list[str]:
     """The inputs of a net in a file: also the blobs that stand for tensors from outside, of which a file knows only the
-    names."""
+    names, but for those that are constants of the file, `bound`."""
     found: dict[str, None] = {}
     written: set[str] = set()
     for operator in net.operators:
         found |= dict.fromkeys(str(name) for name in operator.inputs if name is not None and name not in written)
         written |= {str(name) for name in operator.outputs}
-    return [name for name in found if name not in net.constants]
+    return [name for name in found if name not in net.constants and name not in bound]
 
 
 def read_shapes(net: "Net") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from cygrad.nets import printing
 from cygrad.nets.capture import capture
 from cygrad.nets.definition import NETS_OF, PYTHON, Blob, GradientSlice, Names, Operator, check_names
 from cygrad.nets.edits import Edits
-from cygrad.nets.files import load, save
+from cygrad.nets.files import load as load_net, save
 from cygrad.nets.gradients import BUILT_IN, DEDUPLICATE, backward_pass
 from cygrad.nets.head import Head, head
 from cygrad.nets.immediate import is_immediate, run_added
@@ -125,9 +125,10 @@ class Net(Edits):
         and generators, so training goes on in eager code or in the net. The net uses the tensors that f used when it
         was captured: load_state_dict() writes to these, but a new Parameter in place of an old one is not seen. Layers
         that wait for their sizes get them from the examples, and draw their parameters, as in a first call.
-        names: names for tensors from outside. What f returns are the outputs. Python code in f, forward hooks of
-        modules included, runs once, and Python numbers, also sizes such as x.shape[0], are constants. In record(), f is
-        traced in train mode, and no gradient flows through what it does in no_grad().
+        names: names for tensors from outside; for a module by default those of its parameters and buffers. What f
+        returns are the outputs. Python code in f, forward hooks of modules included, runs once, and Python numbers,
+        also sizes such as x.shape[0], are constants. In record(), f is traced in train mode, and no gradient flows
+        through what it does in no_grad().
 
         A run does what f does in eager code at that moment: core/graph/around lists what it follows.
 
@@ -277,6 +278,25 @@ class Net(Edits):
         """The shape and the name of the dtype of each blob, for `shapes` as in plan()."""
         return inferred(self, shapes)
 
+    # ---- running -----------------------------------------------------------------------------------------------------
+
+    def __call__(self, /, *arrays: Any, **named: Any) -> Any:
+        """The outputs for arrays, tensors or numbers, which are given in the order of `inputs` or by name: a tensor, or
+        a tuple if there are several.
+
+            net = cg.graph.load("net.cg")
+            y = net(x)
+            y = net(x=x)
+
+        The net runs in a workspace of its own for each set of shapes; the last 8 stay, with their plans and memory.
+        Nothing is recorded, and the results are copies. An input that has an example in `shapes` has its dtype and as
+        many axes; sizes are free where the operators allow it. If they do not, the error has a note with the operator
+        and the constant that fix a size. Raises TypeError or ValueError for an input that is missing, unknown or does
+        not fit, RuntimeError in record() if gradients would flow to an input or a variable, and as Workspace.run."""
+        from cygrad.nets.calling import called
+
+        return called(self, arrays, named)
+
     # ---- copies, text, files, drawings -------------------------------------------------------------------------------
 
     def clone(self, name: str | None = None) -> "Net":
@@ -302,20 +322,22 @@ class Net(Edits):
         drawing = scrolled(self.to_svg()) if len(self) <= MOST_DRAWN else ""
         return titled("Net", self.name, drawing + block(self.text()))
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the net to a .safetensors file: the constants that are tensors, and in its metadata the definitions
-        as JSON. Tensors outside, solvers and generators are not in the file: a loaded net has inputs in place of its
-        bindings, and cannot run operators that name a solver. The file is replaced atomically, as cygrad.save does.
-        Raises ValueError for another suffix and for a net with Python operators, and OSError if the file cannot be
-        written."""
-        save(self, path)
+    def save(self, path: str | PathLike[str], weights: bool = False) -> None:
+        """Write the net to a file that ends with .cg or .safetensors, of the format safetensors: the constants that are
+        tensors, and in its metadata the definitions as JSON. With weights=True the tensors outside that operators read,
+        such as parameters, are constants of the file under their names, so the loaded net computes the outputs from
+        the inputs alone. Else it has inputs in place of its bindings. Solvers and generators are not in the file, and
+        a loaded net cannot run operators that name one. The file is replaced atomically, as cygrad.save does. Raises
+        ValueError for another suffix, for a net with Python operators and, with weights=True, for an operator that
+        writes a tensor outside or its .grad, and OSError if the file cannot be written."""
+        save(self, path, weights)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> "Net":
         """The net that `save` wrote. The whole file is checked before memory is taken for its tensors, and nothing in
         it is run. Raises ValueError for a file that is malformed, with the operator and the field, and OSError if it
         cannot be read."""
-        return load(Net, path)
+        return load_net(Net, path)
 
     def to_dot(self) -> str:
         """The net in the language of Graphviz, which draws it with `dot -Tsvg`."""
@@ -359,3 +381,12 @@ class Net(Edits):
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *ROWS, *BUILT_IN})
+
+
+def load(path: str | PathLike[str]) -> Net:
+    """The net that `Net.save` wrote, as Net.load. With weights in the file, it can be called:
+
+        net = cg.graph.load("net.cg")
+        y = net(x)
+    """
+    return load_net(Net, path)

@@ -20,6 +20,7 @@ from cygrad.core.store.buffer import most_held
 from cygrad.memory.rows import Recomputed
 from cygrad.nets.branches import GRADIENT
 from cygrad.nets.definition import NETS_OF
+from cygrad.nets.fixed import fixing
 from cygrad.nets.gradients import ADD
 from cygrad.nets.immediate import mode
 from cygrad.nets.lowering import Run
@@ -227,6 +228,11 @@ def traced(net: "Net", run: Callable[..., Any], inputs: Mapping[str, Signature],
     except MemoryLimitError as e:
         if state_of(net).gradients and state_of(net).shared is None:
             e.add_note("cygrad: this net keeps all gradients; after share_blobs() it keeps those of its inputs")
+        raise
+    except (IndexError, ValueError) as e:
+        at = getattr(e, "operator", None)
+        why = None if at is None else fixing(net.operators, net.constants, net.shapes, inputs, at)
+        if why: e.add_note(why)
         raise
 
 

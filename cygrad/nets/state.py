@@ -46,7 +46,10 @@ class NetState:
     objects     the solvers and generators that operators name
     arguments   the inputs of a captured function
     shared      the blobs that are kept although others may share memory, or None
-    lock        the lock of a run"""
+    lock        the lock of a run
+    workspaces  those in which calls of the net run, by the shapes and dtypes of the inputs, the last used last"""
+
+    new_workspace: Any              # the class Workspace, which sets it, because it imports Net
 
     def __init__(self, name: Any):
         self.name = str(check_name(name, "Net", "the name"))
@@ -69,6 +72,7 @@ class NetState:
         self.edits = 0
         self.used: tuple[int, Use] | None = None    # (edits, what follows from the list then)
         self.lock: Lock = {}
+        self.workspaces: dict[Any, Any] = {}
 
     def copy_to(self, other: "NetState", share: bool = False) -> None:
         """Fill the state of an empty net with a copy; the tensors of constants are copied, too, or shared."""

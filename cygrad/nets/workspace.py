@@ -22,7 +22,7 @@ from cygrad.nets.immediate import Immediate, mode
 from cygrad.nets.lowering import Run, progress
 from cygrad.nets.net import Net
 from cygrad.nets.plan import CAPTURE, eager_only, prepared
-from cygrad.nets.state import state_of
+from cygrad.nets.state import NetState, state_of
 from cygrad.nets.subnets import is_python
 from cygrad.nets.turns import Lock, LockUse
 
@@ -435,3 +435,6 @@ class Workspace:
         programs = [p for p in programs if p not in replaced]
         self._programs[key] = ref(net), None if made is None else [*programs[1 - KEPT:], made]
         return made
+
+
+NetState.new_workspace = Workspace

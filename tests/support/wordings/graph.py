@@ -230,8 +230,9 @@ def saved():
 SAVING = [
     (lambda: net().save(3), TypeError,
      "Net.save: the path of a file is required, such as 'net.safetensors'; got 3"),
-    (lambda: net().save("n.npz"), ValueError, "Net.save: the path of a net must end with .safetensors, got 'n.npz'"),
-    (lambda: Net.load("n"), ValueError, "Net.load: the path of a net must end with .safetensors, got 'n'"),
+    (lambda: net().save("n.npz"), ValueError,
+     "Net.save: the path of a net must end with .cg or .safetensors, got 'n.npz'"),
+    (lambda: Net.load("n"), ValueError, "Net.load: the path of a net must end with .cg or .safetensors, got 'n'"),
     (lambda: python_net().save(path()), ValueError,
      "Net.save: operator 2 (python) calls abs, and a file holds no functions; save a net without it"),
     (patched("cygrad.nets.files.MOST", 9, lambda: net().save(path())), ValueError,
