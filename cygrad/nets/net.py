@@ -339,6 +339,16 @@ class Net(Edits):
         cannot be read."""
         return load_net(Net, path)
 
+    def to_onnx(self, path: str | PathLike[str]) -> None:
+        """Write the net as an ONNX model (opset 20), to a file that ends with .onnx, which ONNX Runtime and other
+        programs run. Constants and the tensors outside, such as parameters, are its initializers under their names.
+        Sizes of the inputs, of which `shapes` has examples, are free where the net runs with others. Needs the package
+        onnx, `pip install 'cygrad[onnx]'`. Raises ValueError for operators that ONNX does not have, with their names,
+        before anything is written, and OSError if the file cannot be written."""
+        from cygrad.nets.onnx_export import to_onnx
+
+        to_onnx(self, path)
+
     def to_dot(self) -> str:
         """The net in the language of Graphviz, which draws it with `dot -Tsvg`."""
         from cygrad.nets.drawing import to_dot
