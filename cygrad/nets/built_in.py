@@ -109,6 +109,17 @@ def move(inputs: list[Any], arguments: Any, objects: Any) -> Any:
     return inputs[0], inputs[1]
 
 
+def make_zeros(inputs: list[Any], arguments: Any, objects: Any) -> Any:
+    """Zeros, with the size of an axis of the input, if there is one, in place of -1."""
+    shape = arguments["shape"]
+    if inputs:
+        axis, sizes = arguments.get("axis", 0), inputs[0].shape
+        if type(axis) is not int or not 0 <= axis < len(sizes):
+            raise ValueError(f"zeros: axis must be one of the {len(sizes)} axes of the input, got {described(axis)}")
+        shape = tuple(sizes[axis] if n == -1 else n for n in shape)
+    return zeros(shape, dtype=arguments["dtype"])
+
+
 def random(inputs: list[Any], arguments: Any, objects: Any) -> Any:
     law, numbers = arguments["law"], arguments["numbers"]
     if LAWS.get(law) != len(numbers):
@@ -140,7 +151,6 @@ OPERATORS: dict[str, Callable[[list[Any], Any, Any], Any]] = {
     ZERO: lambda inputs, arguments, objects: (),
     NEGATE: lambda inputs, arguments, objects: scale_gradient(inputs[0], -1.0),
     DENSE: lambda inputs, arguments, objects: scale_gradient(inputs[0], 1.0),
-    ZEROS: lambda inputs, arguments, objects: zeros(arguments["shape"], dtype=arguments["dtype"]),
-    ADD_ROWS: add_rows, DEDUPLICATE: deduplicate, ZERO_GRAD: zero_grad, MOVE: move, RANDOM: random, DROPOUT: drop,
-    SOLVER: solve,
+    ZEROS: make_zeros, ADD_ROWS: add_rows, DEDUPLICATE: deduplicate, ZERO_GRAD: zero_grad, MOVE: move, RANDOM: random,
+    DROPOUT: drop, SOLVER: solve,
 }

@@ -149,8 +149,10 @@ class Reader:
         if kind == "operator": self.take_operator(*call[1:])
         elif kind in ("backward", "grad"): self.take_pass(kind, *call[1:])
         elif kind == "zeros":
-            y = Item(*call[1])
-            self.add("zeros", (), (y,), {"shape": y.shape, "dtype": DTYPES[y.dtype].name})
+            y, beside = Item(*call[1]), call[2:]    # beside: a tensor, and which size is that of which of its axes
+            arguments = {"shape": y.shape, "dtype": DTYPES[y.dtype].name}
+            if beside: arguments |= {"shape": (*y.shape[:beside[1]], -1, *y.shape[beside[1] + 1:]), "axis": beside[2]}
+            self.add("zeros", beside[:1], (y,), arguments)
         elif kind == "zero_grad":
             variables, to, solver = call[1:]
             arguments = {} if to == "zeros" else {"to": to}

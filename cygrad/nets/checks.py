@@ -33,7 +33,7 @@ TAKEN = {                                           # by the types that are no r
     ADD_ROWS: Taken(("x", "y", "z")),               # a dense gradient, and the indices and values of a sparse one
     DEDUPLICATE: Taken(("indices", "values"), (), ("op",)),
     DROPOUT: Taken(("x",), (), ("p",)),
-    ZEROS: Taken((), ("shape", "dtype")),
+    ZEROS: Taken(("x?",), ("shape", "dtype"), ("axis",)),       # (-1 in the shape: the size of this axis of x)
     ZERO_GRAD: Taken(("*variables",), (), ("to", "solver")),
     MOVE: Taken(("running_mean", "running_var", "statistics"), ("factor",)),
     RANDOM: Taken((), ("law", "shape", "numbers", "dtype")),

@@ -127,8 +127,9 @@ class Net(Edits):
         that wait for their sizes get them from the examples, and draw their parameters, as in a first call.
         names: names for tensors from outside; for a module by default those of its parameters and buffers. What f
         returns are the outputs. Python code in f, forward hooks of modules included, runs once, and Python numbers,
-        also sizes such as x.shape[0], are constants. In record(), f is traced in train mode, and no gradient flows
-        through what it does in no_grad().
+        also sizes such as x.shape[0], are constants. In runs of other shapes a size is free where f writes -1, takes a
+        whole axis, or leaves it to operators. In record(), f is traced in train mode, and no gradient flows through
+        what it does in no_grad().
 
         A run does what f does in eager code at that moment: core/graph/around lists what it follows.
 

@@ -27,7 +27,7 @@ from cygrad.ops.linalg.linalg import linear, matmul
 from cygrad.ops.layers.random import dropout
 from cygrad.ops.reductions.reduce import any as any_of
 from cygrad.ops.reductions.reduce import mean
-from cygrad.ops.shapes.shape import permute, reshape, swapaxes
+from cygrad.ops.shapes.shape import keep_rows, permute, reshape, swapaxes
 from cygrad.ops.reductions.softmax import softmax
 
 Activation = Literal["relu", "gelu"] | Callable[[Tensor], Tensor]        # the argument of layers of transformers
@@ -115,7 +115,7 @@ class MultiheadAttention(Module):
         except ValueError:
             self._check(query, key, value)
             raise
-        y = self.out_proj(reshape(permute(y, (0, 2, 1, 3)), (*query.shape[:2], self.embed_dim)))
+        y = self.out_proj(keep_rows(permute(y, (0, 2, 1, 3)), (query.shape[1], self.embed_dim)))
         if weights is not None and average_attn_weights: weights = mean(weights, 1)
         if alone: return y[0], None if weights is None else weights[0]
         return y if self.batch_first else swapaxes(y, 0, 1), weights
@@ -151,7 +151,7 @@ class MultiheadAttention(Module):
 
     def _heads(self, x):
         """(batch, rows, embed_dim) as (batch, num_heads, rows, head_dim)."""
-        return permute(reshape(x, (*x.shape[:2], self.num_heads, self.head_dim)), (0, 2, 1, 3))
+        return permute(keep_rows(x, (x.shape[1], self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
     def _mask(self, q, k, padding, mask, alone):
         """One mask for scaled_dot_product_attention that broadcasts to (batch, num_heads, L, S), or None."""
@@ -168,7 +168,8 @@ class MultiheadAttention(Module):
         padding, wanted = asarray(padding), (columns,) if alone else (n, columns)
         if padding.shape != wanted:
             raise ValueError(f"MultiheadAttention: key_padding_mask must be {wanted}, got {padding.shape}")
-        padding = reshape(allowed("key_padding_mask", padding, q), (n, 1, 1, columns))
+        padding = allowed("key_padding_mask", padding, q)
+        padding = padding[None, None, None] if alone else keep_rows(padding, (1, 1, columns))
         return padding if mask is None else joined(mask, padding)
 
     def _with_weights(self, q, k, v, mask, causal):

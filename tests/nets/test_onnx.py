@@ -80,7 +80,7 @@ def test_models(tmp_path, name):
     net.save(tmp_path / "n.cg", weights=True)
     for k, known in enumerate((net, load(tmp_path / "n.cg"))):
         known.to_onnx(tmp_path / f"{k}.onnx")
-        for n in (4,): compare(run(tmp_path / f"{k}.onnx", example(n)), model(cg.tensor(example(n))))
+        for n in (4, 7): compare(run(tmp_path / f"{k}.onnx", example(n)), model(cg.tensor(example(n))))
     assert (tmp_path / "0.onnx").read_bytes() == (tmp_path / "1.onnx").read_bytes() or name != "lenet"
     names = {x.name for x in onnx.load(tmp_path / "0.onnx").graph.initializer}
     assert name != "lenet" or names >= {"0.weight", "0.bias", "4.running_mean", "8.weight"}

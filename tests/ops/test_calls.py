@@ -247,7 +247,7 @@ def test_arguments_read_like_code():
          ("conv2d", {"stride": (2, 2), "padding": (1, 1), "dilation": (1, 1), "groups": 1, "activation": None})),
         (lambda: cg.sum(x, -1), ("sum", {"axis": 3, "keepdims": False})),
         (lambda: cg.astype(x, "int64"), ("astype", {"dtype": "int64"})),
-        (lambda: x[0, ..., 1:], ("getitem", {"index": (0, slice(0, 2), slice(0, 6), slice(1, 6))})),
+        (lambda: x[0, ..., 1:], ("getitem", {"index": (0, ..., slice(1, None))})),
         (lambda: cg.max_pool2d(x, 4, 3, ceil_mode=True), ("max_pool2d", {
             "kernel_size": (4, 4), "stride": (3, 3), "padding": (0, 0), "dilation": (1, 1), "ceil_mode": True})),
         (lambda: cg.softplus(x, np.float64(2)), ("softplus", {"beta": 2.0})),

@@ -78,6 +78,15 @@ def zeros(shape: int | Sequence[int], *more: Any, dtype: npt.DTypeLike | None = 
     return finish(t, requires_grad)
 
 
+def zeros_beside(Tensor x, shape: tuple[int, ...], place: int, axis: int) -> Tensor:
+    """Zeros in the dtype of `x`. Size `place` of the shape is that of an axis of `x`, from which a captured net takes
+    it for each x that it is given."""
+    cdef Tensor t = computed(lay.from_shape(shape), x.dtype, OTHER)
+    fill_with_zeros(t)
+    if lists_calls(): note("zeros", (tensor_item(t), tensor_item(x), place, axis))
+    return t
+
+
 def full(shape: int | Sequence[int], value: float, dtype: npt.DTypeLike | None = None, *,
          requires_grad: bool = False) -> Tensor:
     """A tensor filled with `value`; dtype None is the dtype of tensor(value)."""

@@ -23,7 +23,7 @@ from cygrad.kernels.reductions.reduce cimport sum_to
 
 from cygrad.core.dtypes import DTYPES
 from cygrad.core.errors import InplaceError, described
-from cygrad.core.interop.creation import zeros
+from cygrad.core.interop.creation import zeros, zeros_beside
 from cygrad.ops.shapes.join import concat, stack
 from cygrad.ops.layers.random import dropout as drop
 from cygrad.ops.layers.recurrent_formula import recurrence_gradients
@@ -432,8 +432,8 @@ cdef list read_weights(str name, weights, num_layers, int directions, int factor
 
 
 cdef Tensor read_states(str name, str which, given, tuple shape, Tensor x):
-    """The first states (layers x directions, batch, hidden), zeros if they are not given."""
-    if given is None: return zeros(shape, dtype=DTYPES[x.dtype])
+    """The first states (layers x directions, batch, hidden), or (batch, hidden), zeros if they are not given."""
+    if given is None: return zeros_beside(x, shape, <int>len(shape) - 2, 1)
     cdef Tensor t = ensure_tensor(given)
     if t.shape != shape or t.dtype != x.dtype:
         raise ValueError(f"{name}: {which} is {t.shape} of {DTYPES[t.dtype]}; wanted (layers times directions, batch, "

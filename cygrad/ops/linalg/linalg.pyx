@@ -36,7 +36,7 @@ from cygrad.core.errors import described
 from cygrad.ops.elementwise.elementwise import square
 from cygrad.ops.elementwise.functions import relu_gradient
 from cygrad.ops.reductions.reduce import sum_to as sum_to_shape
-from cygrad.ops.shapes.shape import reshape, transpose
+from cygrad.ops.shapes.shape import keep_rows, reshape, transpose
 
 
 cdef enum:
@@ -504,7 +504,7 @@ def matmul(x: Data, y: Data) -> Tensor:
     if right: b = reshape(b, (-1, 1))
     z = apply2(MATMUL, a, b, None)
     shape = z.shape[:-2] + (() if left else z.shape[-2:-1]) + (() if right else z.shape[-1:])
-    return reshape(z, shape)
+    return keep_rows(z, shape[1:]) if shape and (z.ndim > 2 or right) else reshape(z, shape)
 
 
 def linear(x: Data, w: Data, b: Data | None = None, *,

@@ -5,6 +5,7 @@ from cygrad.kernels.array cimport MAX_NDIM, Layout
 cdef class Shape(Attributes):
     cdef readonly tuple shape
     cdef int ndim
+    cdef int free                                   # one more than the dimension whose size follows from the rest, or 0
     cdef Py_ssize_t sizes[MAX_NDIM]
 
 cdef void permuted(const Layout* x, const int* axes, Layout* y) noexcept nogil

@@ -33,6 +33,11 @@ cdef class Shape(Attributes):
         self.ndim = lay.read_shape(shape, self.sizes)
         self.shape = shape
 
+    cdef dict keywords(self):
+        """The shape with -1 for the size that follows from the rest: a net has other sizes there for other inputs."""
+        if self.free == 0: return {"shape": self.shape}
+        return {"shape": (*self.shape[:self.free - 1], -1, *self.shape[self.free:])}
+
 
 cdef bint reshapes(const Layout* x, int ndim, const Py_ssize_t* shape) noexcept nogil:
     """Whether `x` has a view of another shape of the same size."""
@@ -372,7 +377,18 @@ def reshape(x: Data, *shape: int | Sequence[int]) -> Tensor:
     elif place >= 0 or known != t.layout.size:
         raise ValueError(f"reshape: a tensor of shape {t.shape} has {t.layout.size} elements, which do not fill shape "
                          f"{tuple(sizes)}")
-    return apply1(RESHAPE, t, Shape(tuple(sizes)))
+    cdef Shape at = Shape(tuple(sizes))
+    at.free = <int>place + 1
+    return apply1(RESHAPE, t, at)
+
+
+def keep_rows(x: Data, rest: tuple[int, ...]) -> Tensor:
+    """`x` in the shape (n, *rest), where n is its first size, which a captured net takes from each x that it is given:
+    as reshape with -1 in its place, but a size of `rest` may be 0. Raises ValueError if the sizes do not match."""
+    cdef Tensor t = ensure_tensor(x)
+    n, known = t.shape[0], 1
+    for s in rest: known *= s
+    return reshape(t, (-1 if known and n * known == t.layout.size else n, *rest))
 
 
 cdef Permutation read_order(str name, axes, int ndim):
@@ -421,7 +437,8 @@ def flatten(x: Data, start: int = 0, end: int = -1) -> Tensor:
     if a > b: raise ValueError(f"flatten: axis {start} comes after axis {end} in a tensor of shape {t.shape}")
     shape, size = t.shape, 1
     for n in shape[a:b + 1]: size *= n
-    return reshape(t, (*shape[:a], size, *shape[b + 1:]))
+    if a > 0: return keep_rows(t, (*shape[1:a], size, *shape[b + 1:]))
+    return reshape(t, (-1 if t.layout.size else size, *shape[b + 1:]))
 
 
 def permute(x: Data, *axes: int | Sequence[int] | None) -> Tensor:

@@ -51,8 +51,10 @@ cdef Operator MASK_PUT = by_mask.OPERATORS["mask_put"]
 @cython.no_gc
 cdef class Slices(Attributes):
     """The attributes of getitem and assign: a parsed index without arrays. It has an entry for each dimension of x,
-    (start, step, count) or, if an int removes the dimension, start alone; and None for each new dimension."""
+    (start, step, count) or, if an int removes the dimension, start alone; and None for each new dimension. `written` is
+    the index as the caller wrote it, which selects more from a larger x, or None."""
     cdef readonly tuple index
+    cdef tuple written
     cdef int n_in                                   # dimensions of x
     cdef int n_out                                  # dimensions of the result
     cdef Py_ssize_t start[MAX_NDIM]                 # for each dimension of x
@@ -81,8 +83,9 @@ cdef class Slices(Attributes):
         self.index, self.n_in, self.n_out = index, d, n
 
     cdef dict keywords(self):
-        """The index in Python's form: ints, slices, and None for new dimensions."""
+        """The index in Python's form: as it was written, or ints, slices, and None for new dimensions."""
         cdef list out = []
+        if self.written is not None: return {"index": self.written}
         for entry in self.index:
             if entry is None or type(entry) is int:
                 out.append(entry)
@@ -286,15 +289,27 @@ cdef bint has_arrays(index):
     return False
 
 
+cdef bint is_plain(s):
+    """Whether a slice has None and ints of moderate size alone."""
+    for part in (s.start, s.stop, s.step):
+        if part is not None and not (type(part) is int and -MAX_STEP < part < MAX_STEP): return False
+    return True
+
+
 cdef Slices read_index(index, const Layout* x):
     """Parse an index of ints, slices, Ellipsis and None by NumPy's rules. Raises IndexError or TypeError."""
     cdef list out = []
     cdef Py_ssize_t i, size, start, stop, step, count
     cdef int d = 0, given = 0, ellipses = 0
+    cdef bint keeps = True                          # numbers of Python, and nothing that has memory
+    cdef Slices found
     if not isinstance(index, tuple): index = (index,)
     for entry in <tuple>index:
         if entry is Ellipsis: ellipses += 1
-        elif entry is not None: given += 1
+        elif entry is not None:
+            given += 1
+            if type(entry) is slice: keeps = keeps and is_plain(entry)
+            elif type(entry) is not int: keeps = False
     if given > x.ndim: raise IndexError(f"too many indices: {given} for a tensor of {x.ndim} dimensions")
     if ellipses > 1: raise IndexError("an index has at most one Ellipsis (...)")
     for entry in <tuple>index:
@@ -322,7 +337,9 @@ cdef Slices read_index(index, const Layout* x):
             out.append(i + size if i < 0 else i)
             d += 1
     for d in range(d, x.ndim): out.append((0, 1, x.shape[d]))
-    return Slices(tuple(out))
+    found = Slices(tuple(out))
+    if keeps: found.written = tuple(index)
+    return found
 
 
 cdef tuple read_arrays(index, Tensor x):

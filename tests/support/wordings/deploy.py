@@ -120,4 +120,11 @@ CASES = [
     (on(["a=1.npy", "a=2.npy"]), ValueError, "the input 'a' is given twice; give each input one file"),
     (of("two.npy"), ValueError, "'<*>two.npy' has several arrays; write each with numpy.save"),
     (of("text.npy"), ValueError, "'<*>text.npy' is no .npy file of numbers: <*>; write it with numpy.save"),
+    (lambda: axis_of_zeros(), ValueError, "zeros: axis must be one of the 1 axes of the input, got 1"),
 ]
+
+
+def axis_of_zeros():
+    made = Net("small")
+    made.add_operator("zeros", "x", "y", shape=(-1,), dtype="float32", axis=1)
+    made([1.0])
