@@ -114,7 +114,7 @@ def weights_of(net: "Net") -> dict[str, Tensor]:
     for k, o in enumerate(net.operators):
         what = "changes parameters" if o.type in (SOLVER, ZERO_GRAD) else "begins a backward pass into .grad" if id(
             o) in delivers else ""
-        written = [name for name in o.outputs if name in bound]
+        written: list[Any] = [name for name in o.outputs if name in bound]
         if not what and o.arguments.get("inplace") and o.outputs:
             root, version = Versions(net.operators[:k]).place(o.outputs[0]).memory.root
             written += [root] if version == 0 and root in bound else []
@@ -144,7 +144,7 @@ def described_net(net: "Net", nets: Sequence[Subnet] = (), bound: Mapping[str, T
         str, Any]:
     """The definitions of a net as JSON has them."""
     constants = [{"name": key} if isinstance(value, Tensor) else {"name": key, "value": encode(value)}
-                 for key, value in (net.constants | bound).items()]
+                 for key, value in {**net.constants, **bound}.items()]
     places = {id(o): k for k, o in enumerate(net.operators)}
     state = state_of(net)
     operators = [{"type": o.type, "inputs": o.inputs, "outputs": o.outputs,

@@ -61,16 +61,16 @@ class Model:
     def ints(self, *values: int) -> str:
         return self.constant([*values], "int64")
 
-    def array(self, blob: str) -> Any:
+    def array(self, blob: Any) -> Any:
         """The elements of a constant, or None."""
         x = self.values.get(blob)
         if blob in self.known: return self.known[blob]
         return x.detach().numpy() if isinstance(x, Tensor) else None if x is None else np.asarray(x)
 
-    def dtype(self, blob: str) -> str:
+    def dtype(self, blob: Any) -> str:
         return self.shapes[blob][1]
 
-    def shape(self, blob: str) -> tuple[int, ...]:
+    def shape(self, blob: Any) -> tuple[int, ...]:
         return self.shapes[blob][0] if blob in self.shapes else np.shape(self.array(blob))
 
     def operand(self, blob: Any, dtype: str | None = None) -> str:
@@ -103,7 +103,7 @@ def with_arguments(kind: str, names: Mapping[str, str], m: Model, o: Operator) -
 def comparison(kind: str, m: Model, o: Operator, negated: bool = False) -> None:
     """A node whose result has another dtype than the operands, which are cast to a common one."""
     known = [m.dtype(name) for name in o.inputs if name in m.shapes]
-    values = [m.values[name] for name in o.inputs if name not in m.shapes]
+    values = [m.values[str(name)] for name in o.inputs if name not in m.shapes]
     dtype = np.result_type(*map(np.dtype, known), *values).name
     inputs = [m.operand(name, dtype) for name in o.inputs]
     if negated: m.add("Not", m.add(kind, *inputs), out=o.outputs[0])
