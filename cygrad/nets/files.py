@@ -131,7 +131,8 @@ def prefix(k: int) -> str:
     return f" {NETS} {k} "
 
 
-def described_nets(net: "Net", nets: Sequence[Subnet], bound: Mapping[str, Tensor]) -> dict[str, Any]:
+def described_nets(net: "Net", nets: Sequence[Subnet], bound: Mapping[str, Tensor] = MappingProxyType({})) -> dict[
+        str, Any]:
     """The definitions of a net, and of those that are arguments of its operators. `bound` are further constants."""
     found = described_net(net, nets, bound)
     takes = *net.inputs, *(name for name in found["inputs"] if name in net.bindings)

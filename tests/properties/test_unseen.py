@@ -40,7 +40,9 @@ def counts(tmp_path_factory):
         pytest.skip(f"the counter of malloc cannot be built: {reason}")
     script = Path(__file__).parents[1] / "support" / "unseen.py"
     # With the BLAS kernels of this CPU: those of another one might take no memory.
+    # One thread of it: two that wait for each other, on CPUs that run other tests, take minutes for an eig().
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+    environment["OPENBLAS_NUM_THREADS"] = "1"
     result = subprocess.run([sys.executable, "-W", "ignore", script], env=environment | {"LD_PRELOAD": path},
                             capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr[-2000:]
