@@ -276,7 +276,7 @@ def of_count(function, given):
 
 def of_module(name, module="cygrad"):
     """The message for an attribute that a module does not have."""
-    advice = f": {OF[module][name]}" if name in OF[module] else ""
-    return f"module {module!r} has no attribute {described(name)}{advice}"
+    advice = OF.get(module, {}).get(name)
+    return f"module {described(module)} has no attribute {described(name)}" + (f": {advice}" if advice else "")
 
 
