@@ -4,7 +4,7 @@ import re
 from contextlib import ExitStack
 from pathlib import Path
 
-from drawing import BACKWARD, CATEGORIES, EDGE, FORWARD, GREY, box, element, line, svg, text
+from drawing import BACKWARD, CATEGORIES, EDGE, FORWARD, GREY, box, element, line, page, svg, text
 
 import cygrad as cg
 
@@ -33,6 +33,17 @@ def views():
                 offset = array[row:, column:].ctypes.data - start
                 parts.append(box(left + 40 * column, top + 24 + 24 * row, 40, 24, FORWARD, f"{offset}"))
     return svg(720, 390, parts)
+
+
+def strides():
+    """The page with a view of twelve numbers, whose element one selects."""
+    x = cg.arange(12, dtype="float32").reshape(3, 4)
+    start = x.numpy().ctypes.data
+    shown = (("x", x), ("x.T", x.T), ("x[1:, 1:3]", x[1:, 1:3]), ("x[:, ::2]", x[:, ::2]),
+             ("x[::-1]", x[::-1]), ("x.reshape(2, 6)", x.reshape(2, 6)),
+             ("cg.broadcast_to(x[1], (3, 4))", cg.broadcast_to(x[1], (3, 4))))
+    return page("strides", [{"name": name, "shape": view.shape, "strides": view.strides,
+                             "offset": (view.numpy().ctypes.data - start) // x.itemsize} for name, view in shown])
 
 
 # ---- chapter 2: the graph of z = x * y + x ---------------------------------------------------------------------------
@@ -180,5 +191,5 @@ def report():
     return svg(660, 336, parts, 11)
 
 
-FIGURES = {"views.svg": views, "scalar-graph.svg": scalar_graph, "scopes.svg": scopes, "operator.svg": operator,
-           "report.svg": report}
+FIGURES = {"views.svg": views, "strides.html": strides, "scalar-graph.svg": scalar_graph,
+           "flow.html": lambda: page("flow"), "scopes.svg": scopes, "operator.svg": operator, "report.svg": report}

@@ -1,8 +1,13 @@
 """What the figures are drawn with: SVG documents and boxes in the colors of all chapters."""
 
+import json
+import re
 from html import escape
+from pathlib import Path
 
 from cygrad.drawing.svg import element, label
+
+HERE = Path(__file__).parent
 
 FORWARD, BACKWARD, EDGE, GREY = "#a5c9e1", "#f0b49e", "#334155", "#475569"
 CATEGORIES = {"parameters": "#c4d79b", "optimizer": "#c4b5fd", "gradients": BACKWARD, "saved": FORWARD,
@@ -14,6 +19,14 @@ def svg(width, height, parts, size=12):
     paper = element("rect", width="100%", height="100%", fill="#fff")
     return element("svg", "\n", "\n".join([paper, *parts]), "\n", xmlns="http://www.w3.org/2000/svg",
                    viewBox=f"0 0 {width} {height}", font_family="sans-serif", font_size=size) + "\n"
+
+
+def page(name, data=None):
+    """A page of its own whose picture follows its controls, for an iframe: shell.html around NAME.html, which defines
+    show() and calls react(). `data` replaces DATA there."""
+    title, body = re.fullmatch(r"<title>(.*)</title>\n(.*)", (HERE / f"{name}.html").read_text(), re.S).groups()
+    if data is not None: body = body.replace("DATA", json.dumps(data))
+    return (HERE / "shell.html").read_text().replace("TITLE", title).replace("BODY\n", body)
 
 
 def box(x, y, width, height, color, text="", about=""):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from drawing import BACKWARD, EDGE, FORWARD, box, element, svg, text
+from drawing import BACKWARD, EDGE, FORWARD, box, element, page, svg, text
 
 import cygrad as cg
 from cygrad import nn
@@ -14,7 +14,6 @@ from cygrad import nn
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 STEPS = RESULTS / "steps.md"
 PRODUCTS = RESULTS / "products.md"
-TILES = Path(__file__).with_name("tiles.html")
 KEPT = "#e2e8f0"
 
 # ---- chapter 7: times ------------------------------------------------------------------------------------------------
@@ -135,13 +134,13 @@ def layers():
 def tiles():
     """The page with sliders for the block. Below it are measured products of few rows: the part of products.md with
     one thread."""
-    page = PRODUCTS.read_text().partition("## 2 threads")[0]
-    rows = page.partition("### few rows\n")[2].partition("###")[0].strip().splitlines()[2:]
+    measured = PRODUCTS.read_text().partition("## 2 threads")[0]
+    rows = measured.partition("### few rows\n")[2].partition("###")[0].strip().splitlines()[2:]
     cells = [[cell.strip().replace(",", "") for cell in row.strip("|").split("|")] for row in rows]
     rates = [[int(shape.split(" x ")[0]), *map(float, speeds[:3])] for shape, *speeds in cells]
-    machine = page.partition("Measured on ")[2].partition(",")[0]
+    machine = measured.partition("Measured on ")[2].partition(",")[0]
     title = f"rows x 1,024 x 1,024, {machine}, GFLOP/s: cygrad, NumPy, PyTorch"
-    return TILES.read_text().replace("DATA", json.dumps({"title": title, "rates": rates}))
+    return page("tiles", {"title": title, "rates": rates})
 
 
 FIGURES = {"steps.svg": steps, "spans.svg": spans, "windows.svg": windows, "scores.svg": scores, "layers.svg": layers,

@@ -1,6 +1,8 @@
 """Chapter 12: the paths of solvers in a valley."""
 
-from drawing import element, label, svg
+from inspect import signature
+
+from drawing import element, label, page, svg
 
 import cygrad as cg
 
@@ -52,4 +54,11 @@ def paths():
     return svg(WIDTH, HEIGHT * len(panels), panels, 14)
 
 
-FIGURES = {"paths.svg": paths}
+def rates():
+    """The page with the path of a solver by its rate. Its rules are those of cygrad.optim, with their defaults."""
+    defaults = {name: p.default for make in (cg.optim.Momentum, cg.optim.Adam)
+                for name, p in signature(make).parameters.items()}
+    return page("rates", {name: defaults[name] for name in ("momentum", "beta1", "beta2", "eps")})
+
+
+FIGURES = {"paths.svg": paths, "rates.html": rates}

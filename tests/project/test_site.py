@@ -6,12 +6,14 @@ Run with the extras docs and test: `make docs-test`."""
 import functools
 import html.parser
 import http.server
+import importlib
 import subprocess
 import sys
 import threading
 import urllib.parse
 from pathlib import Path
 
+import numpy as np
 import pytest
 from browser import Browser
 
@@ -226,6 +228,53 @@ def test_the_timeline_shows_each_event(served, browser):
     assert browser.run(title).startswith(f"Event {states - 2} of ")
     browser.run('document.querySelectorAll(".moment")[3].dispatchEvent(new Event("click"))')
     assert browser.run(title).startswith("Event 3 of ") and complaints(browser, served) == []
+
+
+REACTIVE = "strides", "flow", "rates", "tiles"
+
+
+@pytest.mark.parametrize("name", REACTIVE)
+def test_a_figure_reacts(name, served, browser):
+    """Each control changes the text. The page fits, and its text can be read, in light and dark."""
+    browser.open(f"{served}_static/{name}.html")
+    for width in (700, 390):
+        for scheme in ("light", "dark"):
+            look(browser, width, scheme)
+            assert browser.run("document.documentElement.scrollWidth") <= width
+            paper, ink = browser.run(f"[{BACKGROUND}, {BACKGROUND.replace('backgroundColor', 'color')}]")
+            assert (sum(paper) > 384) == (scheme == "light") and abs(sum(paper) - sum(ink)) > 450
+    for control in browser.run("[...document.querySelectorAll('input, select')].map(e => e.id)"):
+        before = browser.run("input('text').textContent")
+        browser.run(f"""(() => {{ const e = input("{control}");
+            if (e.tagName === "SELECT") e.selectedIndex = 1; else e.value = e.value === e.min ? e.max : e.min;
+            e.dispatchEvent(new Event("input")); }})()""")
+        assert browser.run("input('text').textContent") != before, control
+    assert complaints(browser, served) == []
+
+
+def test_figures_compute_what_cygrad_does(served, browser, monkeypatch):
+    """The paths of solvers, the gradients of x * y + x, and the places of elements."""
+    import cygrad as cg
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "figures"))
+    solvers = importlib.import_module("solvers")
+    browser.open(f"{served}_static/rates.html")
+    for _, _, make, rate in solvers.SOLVERS:
+        found = browser.run(f"path('{make.__name__}', {rate}, 40)")
+        assert np.allclose(found, solvers.path(make(rate)), rtol=1e-9, atol=1e-9)
+    browser.open(f"{served}_static/flow.html")
+    x, y = cg.tensor(-1.5, requires_grad=True), cg.tensor(2.0, requires_grad=True)
+    with cg.record(): z = x * y + x
+    z.backward()
+    last = browser.run("known(-1.5, 2, 5)")
+    assert last["values"]["z"] == z.item() and last["grads"] == {"z": 1, "p": 1, "x": x.grad.item(), "y": y.grad.item()}
+    browser.open(f"{served}_static/strides.html")
+    x = cg.arange(12).reshape(3, 4)
+    for k, view in enumerate(browser.run("views")):
+        elements = eval(view["name"], {"x": x, "cg": cg}).tolist()
+        rows, columns = view["shape"]
+        places = browser.run(f"Array.from({{length: {rows}}}, (_, i) => Array.from({{length: {columns}}}, "
+                             f"(_, j) => place(views[{k}], i, j)))")
+        assert places == elements, view
 
 
 def test_the_search_finds_names_and_words(served, browser):
