@@ -3,7 +3,7 @@
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from drawing import BACKWARD, EDGE, FORWARD, GREY, box, element, label, svg
+from drawing import BACKWARD, EDGE, FORWARD, GREY, box, element, label, page, svg
 
 import cygrad as cg
 from cygrad.demo.training import cnn, mlp
@@ -55,6 +55,32 @@ def placements():
             parts.append(box(left + 60 * begin, top, 60 * (end + 1 - begin), 24 * units, FORWARD, f"{name}: {units}"))
         parts += [label(left + 60 * step + 10, 218, f"step {step}", fill=GREY) for step in range(4)]
     return svg(620, 228, parts)
+
+
+def taken(r): return -(-r.nbytes // 64) * 64      # bytes of a row of a plan in the arena, where places are aligned
+
+
+def fitted(rows):
+    """The places of the buffers in this order: each as low as those before it allow that are live with it."""
+    done = []
+    for r in rows:
+        offset = 0
+        for other, place in sorted(((o, p) for o, p in done if o.first <= r.last and r.first <= o.last),
+                                   key=lambda found: found[1]):
+            if offset + taken(r) <= place: break
+            offset = max(offset, place + taken(other))
+        done.append((r, offset))
+    return done
+
+
+def packing():
+    """The page where the buffers of a step of the convolutional net are placed one by one."""
+    plan = training_net(cnn(), (64, 1, 8, 8)).plan()
+    by_step = sorted(plan.rows, key=lambda r: r.first)
+    most = max(place + taken(r) for r, place in fitted(by_step))
+    return page("packing", {"buffers": [{"operator": r.operator, "nbytes": taken(r), "first": r.first, "last": r.last,
+                                         "offset": r.offset} for r in plan.rows],
+                            "bound": plan.bound_bytes, "most": max(most, plan.peak_bytes)})
 
 
 def arena(model):
@@ -136,7 +162,8 @@ def times():
 
 FIGURES = {
     "first-net.svg": lambda: first().to_svg(), "branches.svg": lambda: branches().to_svg(),
-    "placements.svg": placements, "arena-mlp.svg": lambda: arena(mlp()), "arena-cnn.svg": lambda: arena(cnn()),
+    "placements.svg": placements, "packing.html": packing,
+    "arena-mlp.svg": lambda: arena(mlp()), "arena-cnn.svg": lambda: arena(cnn()),
     "addresses.svg": addresses, "times.svg": times, "roots.svg": lambda: roots().to_svg(),
     "roots-plan.svg": lambda: roots().plan({"x": ((1000,), "float64")}).plot(),
 }

@@ -12,6 +12,7 @@ import sys
 import threading
 import urllib.parse
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -230,7 +231,7 @@ def test_the_timeline_shows_each_event(served, browser):
     assert browser.run(title).startswith("Event 3 of ") and complaints(browser, served) == []
 
 
-REACTIVE = "strides", "flow", "rates", "tiles"
+REACTIVE = "strides", "flow", "rates", "packing", "tiles"
 
 
 @pytest.mark.parametrize("name", REACTIVE)
@@ -253,7 +254,7 @@ def test_a_figure_reacts(name, served, browser):
 
 
 def test_figures_compute_what_cygrad_does(served, browser, monkeypatch):
-    """The paths of solvers, the gradients of x * y + x, and the places of elements."""
+    """The paths of solvers, the gradients of x * y + x, the places of elements and of buffers."""
     import cygrad as cg
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "figures"))
     solvers = importlib.import_module("solvers")
@@ -275,6 +276,12 @@ def test_figures_compute_what_cygrad_does(served, browser, monkeypatch):
         places = browser.run(f"Array.from({{length: {rows}}}, (_, i) => Array.from({{length: {columns}}}, "
                              f"(_, j) => place(views[{k}], i, j)))")
         assert places == elements, view
+    nets = importlib.import_module("nets")
+    browser.open(f"{served}_static/packing.html")
+    rows = [SimpleNamespace(**buffer) for buffer in browser.run("buffers")]
+    for order, key in (("first step first", lambda r: r.first), ("largest first", lambda r: -nets.taken(r))):
+        found = browser.run(f"packed('{order}').map(b => [b.operator, b.offset])")
+        assert found == [[r.operator, place] for r, place in nets.fitted(sorted(rows, key=key))]
 
 
 def test_the_search_finds_names_and_words(served, browser):
