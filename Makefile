@@ -6,7 +6,7 @@ TESTS ?=
 WITHOUT ?=
 QUICK ?=
 BESIDE = tests/memory tests/data tests/comm tests/autograd tests/examples tests/nets tests/optim tests/trainers \
-	tests/estimators tests/nn tests/project tests/func tests/io tests/array_api tests/testing
+	tests/estimators tests/nn tests/project tests/func tests/io tests/array_api tests/testing tests/kernels
 PY = $(VENV)/bin/python
 SOURCES = $(shell find cygrad include -name '*.pyx' -o -name '*.pxd' -o -name '*.h') setup.py
 FLAGS = $(CYGRAD_DEBUG),$(CYGRAD_NO_OPENMP),$(CYGRAD_ASAN),$(CYGRAD_WERROR),$(CYGRAD_SYMBOLS),$(CYGRAD_QUICK),$(CYGRAD_LEVELS),$(CC)
