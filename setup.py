@@ -193,7 +193,8 @@ class Build(build_ext):
         kernels, of the core and what else `import cygrad` loads, and of modules that are loaded at their first use."""
         early = module.name in self.extensions[0].order or module.name.startswith("cygrad.core.")
         flags = [*flags, *kinds["kernels" if level else "loaded" if early else "late"], *LEVELS.get(level, ())]
-        if OPENMP and uses_openmp(module): flags = [*flags, "-fopenmp"]
+        # (Without OpenMP nothing reads the variables that Cython writes for the end of a parallel loop.)
+        if uses_openmp(module): flags = [*flags, "-fopenmp" if OPENMP else "-Wno-unused-but-set-variable"]
         if module.name == "cygrad._cyutility":
             flags = [*flags, "/FI" + ANSWERS if self.compiler.compiler_type == "msvc" else "-include" + ANSWERS]
         directory = os.path.join(self.build_temp, level)

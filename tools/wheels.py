@@ -1,9 +1,10 @@
-"""Build and try the files of a release, in dist/: python tools/wheels.py [TESTS ...]
+"""Build and try the files of a release, in dist/: python tools/wheels.py [3.N ...] [TESTS ...]
 
 `python -m build` makes the sdist from the tracked files. For each version of Python in pyproject.toml that is found, it
 makes a wheel from that sdist, auditwheel repairs the wheel (it names the oldest glibc and brings libgomp), and a fresh
 environment tries it twice: with the oldest NumPy that pyproject.toml admits and this Python has, and with the newest.
-Nothing of the tree is importable there but the tests. TESTS are arguments of pytest; without them a sample runs.
+Nothing of the tree is importable there but the tests. Versions that are named are the only ones. TESTS are arguments of
+pytest; without them a sample runs.
 
 The C files are those of this tree's build, because Cython writes the same for all versions. A version without an
 interpreter is named at the end. The status is 1 if anything has failed; then dist/ has no wheel for that version."""
@@ -98,7 +99,9 @@ def try_wheel(python, built, oldest, tests, where):
 def main():
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
-    found = {version: interpreter(version) for version in claimed()}
+    named = [word for word in sys.argv[1:] if word in claimed()]
+    found = {version: interpreter(version) for version in named or claimed()}
+    tests = [word for word in sys.argv[1:] if word not in named]
     failed = []
     with tempfile.TemporaryDirectory() as where:
         where = Path(where)
@@ -109,7 +112,7 @@ def main():
             try:
                 built = wheel(python, source, where / version)
                 for numpy in ("oldest", "newest"):
-                    try_wheel(python, built, numpy == "oldest", sys.argv[1:], where / f"{version}-{numpy}")
+                    try_wheel(python, built, numpy == "oldest", tests, where / f"{version}-{numpy}")
             except subprocess.CalledProcessError as e:
                 print(f"== Python {version}: failed: {e}", flush=True)
                 failed.append(version)
