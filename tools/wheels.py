@@ -23,7 +23,7 @@ from requirements import PROJECT
 
 DIST = ROOT / "dist"
 SAMPLE = ["tests/autograd", "tests/core/interop", "tests/io", "tests/nets/test_net.py", "tests/ops/shapes"]
-TOOLS = ["pytest>=8", "hypothesis", "mpmath", "safetensors"]                # what SAMPLE imports beside cygrad
+TOOLS = ["pytest>=8", "hypothesis", "mpmath", "safetensors", "scipy"]       # what SAMPLE imports beside cygrad
 
 
 def run(*command, cwd, **environment):

@@ -43,10 +43,11 @@ COMPARISONS = {np.less, np.less_equal, np.equal, np.not_equal, np.greater, np.gr
 # The ufuncs without a function of that name, and what they do.
 OTHERS = {
     np.positive: operator.pos, np.conjugate: operator.pos, np.divmod: divmod,
-    np.matvec: lambda x, v: (x @ asarray(v)[..., None])[..., 0],
     np.logaddexp2: lambda x, y: namespace().logaddexp(x * LN_2, y * LN_2) / LN_2,
-    np.vecmat: lambda v, x: (asarray(v)[..., None, :] @ x)[..., 0, :],
 }
+if hasattr(np, "matvec"):               # NumPy 2.2
+    OTHERS |= {np.matvec: lambda x, v: (x @ asarray(v)[..., None])[..., 0],
+               np.vecmat: lambda v, x: (asarray(v)[..., None, :] @ x)[..., 0, :]}
 REDUCES = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all",
            np.logical_or: "any", np.logaddexp: "logsumexp"}
 ACCUMULATES = {np.add: "cumsum", np.multiply: "cumprod", np.maximum: "cummax", np.minimum: "cummin"}
