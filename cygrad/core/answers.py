@@ -106,7 +106,7 @@ TENSOR = {
     "char": "use astype(\"int8\")", "byte": "use astype(\"uint8\")",
     "is_floating_point": "use dtype.kind == \"f\"", "is_complex": "there are no complex tensors",
     "is_cpu": "all memory is the CPU's", "get_device": "all memory is the CPU's",
-    "stride": "use strides, which are in bytes", "data_ptr": "use numpy(), which shares memory",
+    "stride": "use strides, which count elements, too", "data_ptr": "use numpy(), which shares memory",
     "storage": "use numpy(), which shares memory", "untyped_storage": "use numpy(), which shares memory",
     "is_same_size": "compare the shapes", "is_nonzero": "use bool(x)",
     "resize_": "reshape() keeps the number of elements", "at": "x[i] = value writes in place",
@@ -274,9 +274,9 @@ def of_count(function, given):
     return f"{function} takes {', '.join(names)}, got {given} positional arguments{more}" if names else None
 
 
-def of_module(name, module="cygrad"):
-    """The message for an attribute that a module does not have."""
-    advice = OF.get(module, {}).get(name)
+def of_module(name, module="cygrad", answers=None):
+    """The message for an attribute that a module does not have. `answers`: those of a module that is not in OF."""
+    advice = (OF.get(module, {}) if answers is None else answers).get(name)
     return f"module {described(module)} has no attribute {described(name)}" + (f": {advice}" if advice else "")
 
 

@@ -1,8 +1,6 @@
 """Names of torch.utils.data and arguments of its DataLoader that cygrad.data does not have, each with what it has
 instead (cygrad/core/answers.py)."""
 
-from cygrad.core.errors import described
-
 ROWS = "pass the rows in that order, x[order]"
 DATA = {
     "Dataset": "any object with __getitem__ and __len__ will do", "IterableDataset": "any iterable of samples will do",
@@ -29,11 +27,6 @@ WITHOUT_THEM = {
     "worker_init_fn": "random numbers of workers are seeded for each batch; leave it out",
     "multiprocessing_context": "workers are forked; leave it out", "in_order": "batches come in order; leave it out",
 }
-
-
-def of_data(name):
-    """The message for an attribute that cygrad.data does not have."""
-    return f"module 'cygrad.data' has no attribute {described(name)}" + (f": {DATA[name]}" if name in DATA else "")
 
 
 def of_argument(name, names):

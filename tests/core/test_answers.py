@@ -304,3 +304,9 @@ def test_names_with_one_meaning():
     assert not w.requires_grad
     assert cg.tensor(3.0).flatten().tolist() == [3.0] and cg.zeros((0, 3)).flatten().shape == (0,)
     assert cg.ones(2, 3).transpose(-1, -2).shape == (3, 2)
+
+
+def test_the_answer_for_strides_is_true():
+    x = cg.zeros((3, 4))
+    with pytest.raises(AttributeError, match="strides, which count elements"): x.stride()
+    assert x.strides == (4, 1)
