@@ -1,4 +1,4 @@
-"""python -m benchmarks.plans: how close planned arenas come to the liveness bound, for chapter 14 of the walkthrough.
+"""python -m benchmarks.plans: how close planned arenas come to the liveness bound, for chapter 26 of the walkthrough.
 
 The nets are the training steps of rows B to G, captured, and 200 random nets with gradients, whose blobs share memory.
 *held* is what the first run takes from the system at most, in whole pages: the arena, and the .grad of variables, of

@@ -1,8 +1,8 @@
-"""python -m benchmarks.replay: training steps in eager code and as captured nets, for chapter 15 of the walkthrough.
+"""python -m benchmarks.replay: training steps in eager code and as captured nets, for chapter 27 of the walkthrough.
 
 The steps are those of rows B to G: one step on one batch, on one thread, in one process, beside PyTorch, and for
 perceptrons jax.jit, if they are installed. Before timing, all of them must give equal losses for five steps. The tables
-are written to nets.md: times as ratios to eager cygrad, which chapter 15 shows, and the medians."""
+are written to nets.md: times as ratios to eager cygrad, which chapter 27 shows, and the medians."""
 
 import statistics
 from dataclasses import replace

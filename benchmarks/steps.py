@@ -1,4 +1,4 @@
-"""python -m benchmarks.steps: how a kernel becomes fast, step by step, for chapter 7 of the walkthrough.
+"""python -m benchmarks.steps: how a kernel becomes fast, step by step, for chapter 21 of the walkthrough.
 
 Each step does the same work in a better way. It is compared with the step before it in the same process or, if the
 kernels themselves differ, in processes of each kind in turn. Before timing, a process compares its results with NumPy

@@ -1,4 +1,4 @@
-"""A GPT from nothing: the forty lines of chapter 2 of the walkthrough, turned from numbers to arrays, learn what names
+"""A GPT from nothing: the forty lines of chapter 5 of the walkthrough, turned from numbers to arrays, learn what names
 of Python's modules look like, and invent some.
 
     pip install 'cygrad[demo]'
@@ -28,7 +28,7 @@ FUTURE = np.triu(np.full((STEPS, STEPS), -1e9), 1)      # a letter does not see 
 
 
 class Array:
-    """Chapter 2's Scalar with an array in place of the number. The derivative of a number is a factor; that of an array
+    """Chapter 5's Scalar with an array in place of the number. The derivative of a number is a factor; that of an array
     is a function from the gradient of the result to the contribution to the parent."""
 
     def __init__(self, value, parents=()):

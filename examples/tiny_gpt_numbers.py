@@ -1,4 +1,4 @@
-"""The GPT of tiny_gpt.py on numbers: chapter 2 of the walkthrough with powers, exp and log, and a model in lists."""
+"""The GPT of tiny_gpt.py on numbers: chapter 5 of the walkthrough with powers, exp and log, and a model in lists."""
 
 import gc
 import heapq
@@ -15,7 +15,7 @@ made = itertools.count()
 
 
 def backward(result, one, contribution):
-    """Chapter 2's backward. `contribution` of a gradient and of what a parent has beside it."""
+    """Chapter 5's backward. `contribution` of a gradient and of what a parent has beside it."""
     result.grad, waiting, seen = one, [(-result.order, result)], {result}
     while waiting:
         _, node = heapq.heappop(waiting)                # the most recent one: its gradient is complete
@@ -27,7 +27,7 @@ def backward(result, one, contribution):
 
 
 class Scalar:
-    """Chapter 2's class, with powers, exp and log."""
+    """Chapter 5's class, with powers, exp and log."""
 
     def __init__(self, value, parents=()):
         self.value, self.parents, self.order, self.grad = value, parents, next(made), 0.0

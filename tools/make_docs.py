@@ -15,6 +15,7 @@ import functools
 import inspect
 import re
 import sys
+import textwrap
 
 import surface
 from surface import cygrad
@@ -314,23 +315,53 @@ class Reference:
 # ---- lists of pages --------------------------------------------------------------------------------------------------
 
 LIST = re.compile(r"^(<!-- titles: (\S+); .*-->\n)(.*?)^<!-- end of titles -->$", re.M | re.S)
+TITLE = re.compile(r"# 0*(\d+)\.? (.+)\n")
+HEAD = re.compile(r"> \*\*(\w+)\.\*\* You need (.+?)\. It takes about (\d+) minutes\. You can then (.+)\.")
+NEIGHBOURS = re.compile(r"^<!-- neighbours -->\n.*\Z", re.M | re.S)
+
+
+def head(text):
+    """What a chapter says of itself below its title, or None: its part, what it needs, its minutes, what it teaches."""
+    quote = re.match(r"# .+\n\n((?:> .+\n)+)", text)
+    found = quote and HEAD.fullmatch(re.sub(r"\n> ", " ", quote[1].strip()))
+    return found and found.groups()
 
 
 def listing(page):
     """The text of the page with its list as it must be."""
     def listed(match):
-        lines = [match[1]]
+        lines, last = [match[1]], None
         for other in sorted(page.parent.glob(match[2])):
-            number, title = re.match(r"# 0*(\d+)\.? (.+)\n", other.read_text()).groups()
+            text = other.read_text()
+            number, title = TITLE.match(text).groups()
+            part, _, minutes, can = head(text) or (None,) * 4
+            if part != last: lines.append(f"{chr(10) if last else ''}**{part}**\n\n")
             lines.append(f"{number}. [{title}]({other.name})\n")
+            about = f"{minutes} minutes. You can then {can}."
+            if part: lines.append(textwrap.indent(textwrap.fill(about, 114), " " * 4) + "\n")
+            last = part
         return "".join([*lines, "<!-- end of titles -->"])
 
     return LIST.sub(listed, page.read_text())
 
 
+def chapters(folder):
+    """The chapters by path, with links to the one before and the one after at their ends."""
+    pages = [page for page in sorted(folder.glob("[0-9]*.md")) if head(page.read_text())]
+    links = [f"[{TITLE.match(page.read_text())[2]}]({page.name})" for page in pages]
+    found = {}
+    for k, page in enumerate(pages):
+        lines = ["<!-- neighbours -->"]
+        if k: lines.append(f"Previous: {links[k - 1]}.")
+        if k + 1 < len(pages): lines.append(f"Next: {links[k + 1]}.")
+        found[page] = NEIGHBOURS.sub(lambda _, lines=lines: "\n".join(lines) + "\n", page.read_text())
+    return found
+
+
 def lists(docs):
-    """The pages that have a list, by path, with their lists as they must be."""
-    return {page: listing(page) for page in sorted(docs.rglob("*.md")) if LIST.search(page.read_text())}
+    """The pages that have a list, and the chapters, by path, as they must be."""
+    pages = {page: listing(page) for page in sorted(docs.rglob("*.md")) if LIST.search(page.read_text())}
+    return pages | chapters(docs / "walkthrough")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Chapter 3: the events of its backward pass, as a page to click through and as a drawing of lifetimes."""
+"""Chapter 12: the events of its backward pass, as a page to click through and as a drawing of lifetimes."""
 
 import json
 from pathlib import Path

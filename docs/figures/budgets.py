@@ -1,4 +1,4 @@
-"""Chapter 19: what a budget costs on a chain."""
+"""Chapter 17: what a budget costs on a chain."""
 
 from drawing import svg
 
@@ -48,7 +48,7 @@ def place(share, cost):
 
 
 def curve():
-    """The figure of chapter 19."""
+    """The figure of chapter 17."""
     parts = []
     for y in (0, 0.25, 0.5, 0.75, 1):
         at, height = place(0, y)

@@ -1,4 +1,4 @@
-"""Chapter 24: the peak of live bytes of a gradient and of a tangent, by the depth of the function."""
+"""Chapter 9: the peak of live bytes of a gradient and of a tangent, by the depth of the function."""
 
 from drawing import svg
 
@@ -25,7 +25,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 560, 260, 80, 44
 
 
 def peaks():
-    """The figure of chapter 24."""
+    """The figure of chapter 9."""
     ways = (("#b45309", "grad", lambda f, x: cg.func.grad(f)(x)),
             ("#155e75", "jvp", lambda f, x: cg.func.jvp(f, (x,), (x,))))
     courses = [[peak(way, n) for n in DEPTHS] for _, _, way in ways]

@@ -1,4 +1,4 @@
-"""Chapter 21: live memory of a step whose gradients are stored, and of one whose gradients are not."""
+"""Chapter 19: live memory of a step whose gradients are stored, and of one whose gradients are not."""
 
 from drawing import svg
 
@@ -38,7 +38,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 560, 260, 80, 30
 
 
 def courses():
-    """The figure of chapter 21."""
+    """The figure of chapter 19."""
     stored, fused = step(False), step(True)
     most = max(stored)
     parts = []

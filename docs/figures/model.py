@@ -1,4 +1,4 @@
-"""Chapter 17: the bytes of a training step of a small language model."""
+"""Chapter 16: the bytes of a training step of a small language model."""
 
 import numpy as np
 from drawing import CATEGORIES, box, svg, text

@@ -1,4 +1,4 @@
-"""Chapters 13 to 15 and 23: nets, buffers in an arena, addresses and times, and a loop."""
+"""Chapters 25 to 28: nets, buffers in an arena, addresses and times, and a loop."""
 
 from pathlib import Path
 from xml.sax.saxutils import escape

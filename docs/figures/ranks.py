@@ -1,4 +1,4 @@
-"""Chapter 18: sums during backward, and the model of more ranks, from benchmarks/results/ranks.md."""
+"""Chapter 29: sums during backward, and the model of more ranks, from benchmarks/results/ranks.md."""
 
 import re
 from pathlib import Path

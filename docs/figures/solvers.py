@@ -1,4 +1,4 @@
-"""Chapter 12: the paths of solvers in a valley."""
+"""Chapter 8: the paths of solvers in a valley."""
 
 from inspect import signature
 
@@ -49,7 +49,7 @@ def panel(title, color, points, top):
 
 
 def paths():
-    """The figure of chapter 12."""
+    """The figure of chapter 8."""
     panels = [panel(title, color, path(make(lr)), i * HEIGHT) for i, (title, color, make, lr) in enumerate(SOLVERS)]
     return svg(WIDTH, HEIGHT * len(panels), panels, 14)
 

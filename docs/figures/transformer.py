@@ -1,4 +1,4 @@
-"""Chapter 16: a transformer of tensors and operators, which the chapter quotes, and pictures of it."""
+"""Chapter 10: a transformer of tensors and operators, which the chapter quotes, and pictures of it."""
 
 import math
 

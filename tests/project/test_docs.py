@@ -211,31 +211,31 @@ def test_commands(document):
         assert target in targets, f"{name(document)}: make {target}"
 
 
-def test_the_steps_of_chapter_7_are_those_measured():
+def test_the_steps_of_chapter_21_are_those_measured():
     measured = ROOT.joinpath("benchmarks", "results", "steps.md").read_text()
     assert re.match(r"\| float32, \S.* \| ns per element \|\n", measured) and len(measured.splitlines()) > 10
-    (chapter,) = [page for page in CHAPTERS if page.name.startswith("07-")]
-    assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/steps.md into chapter 7"
+    (chapter,) = [page for page in CHAPTERS if page.name.startswith("21-")]
+    assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/steps.md into chapter 21"
 
 
-def test_the_ratios_of_chapter_15_are_those_measured():
+def test_the_ratios_of_chapter_27_are_those_measured():
     measured = ROOT.joinpath("benchmarks", "results", "nets.md").read_text().partition("\n\n")[0]
     assert measured.startswith("| time of a step / eager cygrad, ") and len(measured.splitlines()) > 5
-    (chapter,) = [page for page in CHAPTERS if page.name.startswith("15-")]
+    (chapter,) = [page for page in CHAPTERS if page.name.startswith("27-")]
     assert f"\n\n{measured}\n\n" in chapter.read_text(), "copy the first table of benchmarks/results/nets.md"
 
 
-def test_the_instructions_of_chapter_15_are_those_measured():
+def test_the_instructions_of_chapter_27_are_those_measured():
     measured = ROOT.joinpath("benchmarks", "results", "instructions.md").read_text()
     assert measured.startswith("| instructions of an operation | ") and len(measured.splitlines()) > 5
-    (chapter,) = [page for page in CHAPTERS if page.name.startswith("15-")]
-    assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/instructions.md into chapter 15"
+    (chapter,) = [page for page in CHAPTERS if page.name.startswith("27-")]
+    assert f"\n\n{measured}\n" in chapter.read_text(), "copy benchmarks/results/instructions.md into chapter 27"
 
 
-def test_alpha_and_beta_of_chapter_18_are_those_measured():
+def test_alpha_and_beta_of_chapter_29_are_those_measured():
     measured = ROOT.joinpath("benchmarks", "results", "ranks.md").read_text()
     ((alpha, speed),) = re.findall(r"alpha = ([\d.]+) us and 1 / beta = ([\d,]+) MB/s", measured)
-    (chapter,) = [page for page in CHAPTERS if page.name.startswith("18-")]
+    (chapter,) = [page for page in CHAPTERS if page.name.startswith("29-")]
     assert f">>> alpha, beta = {alpha}e-6, 1 / {speed.replace(',', '')}e6\n" in chapter.read_text()
 
 
@@ -257,13 +257,30 @@ def test_the_lists_of_pages_follow_their_titles(tmp_path, monkeypatch):
     folder = shutil.copytree(ROOT / "docs" / "walkthrough", tmp_path / "walkthrough")
     index = folder / "README.md"
     found = make_docs.lists(ROOT / "docs")
-    assert found.keys() == {ROOT / "docs" / name / "README.md" for name in ("walkthrough", "decisions")}
+    assert found.keys() == {ROOT / "docs" / name / "README.md" for name in ("walkthrough", "decisions")} | {*CHAPTERS}
     assert all(page.read_text() == text for page, text in found.items())
     folder.joinpath("99-more.md").write_text("# 99. More\n")
-    folder.joinpath("15-replay.md").write_text("# 15. Other words\n")
-    (page, text), = make_docs.lists(tmp_path).items()
-    assert page == index and "\n99. [More](99-more.md)\n" in text and "\n15. [Other words](15-replay.md)\n" in text
-    assert text.count("\n") == index.read_text().count("\n") + 1
+    folder.joinpath("27-replay.md").write_text("# 15. Other words\n")
+    found = make_docs.lists(tmp_path)
+    text = found[index]
+    assert "\n99. [More](99-more.md)\n" in text and "\n15. [Other words](27-replay.md)\n" in text
+    assert "Next: [Other words](27-replay.md).\n" in found[folder / "26-how-a-memory-plan-is-made.md"]
+    assert folder / "99-more.md" not in found           # (it has no part)
+
+
+def test_a_chapter_says_what_it_needs_and_teaches(monkeypatch):
+    """Its part, the chapters that it needs, its minutes, what one can do after it. Parts follow each other in order."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    make_docs = importlib.import_module("make_docs")
+    parts = []
+    for number, chapter in enumerate(CHAPTERS, 1):
+        assert chapter.name.startswith(f"{number:02}-")
+        part, needs, minutes, can = make_docs.head(chapter.read_text())
+        for shown, link in re.findall(r"\[chapter (\d+)\]\((\S+)\)", needs):
+            assert int(shown) < number and CHAPTERS[int(shown) - 1].name == link, f"{chapter.name} needs {shown}"
+        assert 10 <= int(minutes) <= 60 and len(can) > 40
+        if not parts or parts[-1] != part: parts.append(part)
+    assert parts == ["Start", "Ideas", "Memory", "Speed", "Compiling"]
 
 
 def test_the_site_lists_every_page():
