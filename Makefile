@@ -107,7 +107,7 @@ docs: pages $(VENV)/has-docs
 
 # Builds the site, checks its links and opens its pages in a browser, if there is one.
 docs-test: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
-	$(PY) -m pytest -q -m slow tests/project/test_site.py
+	$(PY) -m pytest -q -m slow tests/project/test_site.py $(wildcard tests/project/test_figures*.py)
 
 # Checks that the stubs match the compiled modules, that they and the lists of pages in docs/ are up to date, and that
 # users' programs have the types that tests/typing states.

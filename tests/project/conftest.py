@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from browser import Browser, serving
+
 ROOT = Path(__file__).resolve().parents[2]
 STAMP = ROOT / "build" / "generated"                # as in the Makefile
 
@@ -20,3 +23,34 @@ if stale():
         subprocess.run([sys.executable, ROOT / "tools" / command[0], *command[1:]], check=True)
     STAMP.parent.mkdir(exist_ok=True)
     STAMP.touch()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("browser"))
+    for domain in ("Page", "Network", "Runtime", "Log"): browser.call(f"{domain}.enable")
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="session")
+def served():
+    """The address of a server of docs/, whose figures are pages of their own."""
+    with serving(ROOT / "docs") as address: yield address
+
+
+@pytest.fixture
+def figure(served, browser):
+    """figure(name) opens a figure, and returns a function that sets controls and returns the text of the figure."""
+    def opened(name):
+        browser.open(f"{served}_static/{name}.html")
+
+        def told(**controls):
+            for control, value in controls.items():
+                browser.run(f"input('{control}').value = '{value}'; "
+                            f"input('{control}').dispatchEvent(new Event('input'))")
+            return browser.run("input('text').textContent")
+
+        return told
+
+    return opened

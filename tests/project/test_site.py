@@ -3,20 +3,14 @@ from other hosts. In a browser, with the sizes of a phone and a screen, in light
 
 Run with the extras docs and test: `make docs-test`."""
 
-import functools
 import html.parser
-import http.server
-import importlib
 import subprocess
 import sys
-import threading
 import urllib.parse
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from browser import Browser
+from browser import BACKGROUND, complaints, look, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,48 +98,9 @@ def test_every_document_is_a_page(site, pages):
 
 # ---- in a browser ----------------------------------------------------------------------------------------------------
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *args): pass
-
-
 @pytest.fixture(scope="module")
 def served(site):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    browser = Browser(tmp_path_factory.mktemp("browser"))
-    for domain in ("Page", "Network", "Runtime", "Log"): browser.call(f"{domain}.enable")
-    yield browser
-    browser.close()
-
-
-def look(browser, width, scheme):
-    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 800)
-    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-
-
-def complaints(browser, served):
-    """The browser's reports about the page: errors, exceptions, failed loads, and requests to other hosts."""
-    found = []
-    for event in browser.events:
-        told = event.get("params", {})
-        match event["method"]:
-            case "Runtime.exceptionThrown": found.append(told["exceptionDetails"]["text"])
-            case "Runtime.consoleAPICalled" if told["type"] in ("error", "warning"): found.append(told["args"])
-            case "Log.entryAdded" if told["entry"]["level"] in ("error", "warning"): found.append(told["entry"]["text"])
-            case "Network.loadingFailed": found.append(told["errorText"])
-            case "Network.responseReceived" if told["response"]["status"] >= 400: found.append(told["response"]["url"])
-            case "Network.requestWillBeSent" if not told["request"]["url"].startswith((served, "data:")):
-                found.append(told["request"]["url"])
-    return found
+    with serving(site) as address: yield address
 
 
 # Elements that are wider than the page, or extend beyond it outside a scrolling box of the article. (That furo's frame
@@ -193,8 +148,6 @@ FAINT = """(() => {
   return faint;
 })()"""
 
-BACKGROUND = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
-
 
 def test_pages_in_a_browser(site, pages, served, browser):
     wrong = []
@@ -213,75 +166,6 @@ def test_pages_in_a_browser(site, pages, served, browser):
         wrong += [(name, "blank", src) for src in browser.run(BLANK)]
         wrong += [(name, "told", what) for what in complaints(browser, served)]
     assert not wrong, "\n".join(map(str, wrong))
-
-
-def test_the_timeline_shows_each_event(served, browser):
-    look(browser, 700, "light")
-    browser.open(served + "_static/timeline.html")
-    title, states = 'document.getElementById("event").textContent', browser.run("states.length")
-    bars = 'document.querySelectorAll(".moment").length'
-    assert browser.run(title) == "Before backward" and browser.run(bars) == states
-    for k in range(1, states):
-        browser.run('document.getElementById("forward").click()')
-        assert browser.run(title).startswith(f"Event {k} of {states - 1}. ")
-    assert browser.run('document.getElementById("forward").disabled')
-    browser.run('document.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowLeft"}))')
-    assert browser.run(title).startswith(f"Event {states - 2} of ")
-    browser.run('document.querySelectorAll(".moment")[3].dispatchEvent(new Event("click"))')
-    assert browser.run(title).startswith("Event 3 of ") and complaints(browser, served) == []
-
-
-REACTIVE = "strides", "flow", "rates", "packing", "tiles"
-
-
-@pytest.mark.parametrize("name", REACTIVE)
-def test_a_figure_reacts(name, served, browser):
-    """Each control changes the text. The page fits, and its text can be read, in light and dark."""
-    browser.open(f"{served}_static/{name}.html")
-    for width in (700, 390):
-        for scheme in ("light", "dark"):
-            look(browser, width, scheme)
-            assert browser.run("document.documentElement.scrollWidth") <= width
-            paper, ink = browser.run(f"[{BACKGROUND}, {BACKGROUND.replace('backgroundColor', 'color')}]")
-            assert (sum(paper) > 384) == (scheme == "light") and abs(sum(paper) - sum(ink)) > 450
-    for control in browser.run("[...document.querySelectorAll('input, select')].map(e => e.id)"):
-        before = browser.run("input('text').textContent")
-        browser.run(f"""(() => {{ const e = input("{control}");
-            if (e.tagName === "SELECT") e.selectedIndex = 1; else e.value = e.value === e.min ? e.max : e.min;
-            e.dispatchEvent(new Event("input")); }})()""")
-        assert browser.run("input('text').textContent") != before, control
-    assert complaints(browser, served) == []
-
-
-def test_figures_compute_what_cygrad_does(served, browser, monkeypatch):
-    """The paths of solvers, the gradients of x * y + x, the places of elements and of buffers."""
-    import cygrad as cg
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "figures"))
-    solvers = importlib.import_module("solvers")
-    browser.open(f"{served}_static/rates.html")
-    for _, _, make, rate in solvers.SOLVERS:
-        found = browser.run(f"path('{make.__name__}', {rate}, 40)")
-        assert np.allclose(found, solvers.path(make(rate)), rtol=1e-9, atol=1e-9)
-    browser.open(f"{served}_static/flow.html")
-    x, y = cg.tensor(-1.5, requires_grad=True), cg.tensor(2.0, requires_grad=True)
-    with cg.record(): z = x * y + x
-    z.backward()
-    last = browser.run("known(-1.5, 2, 5)")
-    assert last["values"]["z"] == z.item() and last["grads"] == {"z": 1, "p": 1, "x": x.grad.item(), "y": y.grad.item()}
-    browser.open(f"{served}_static/strides.html")
-    x = cg.arange(12).reshape(3, 4)
-    for k, view in enumerate(browser.run("views")):
-        elements = eval(view["name"], {"x": x, "cg": cg}).tolist()
-        rows, columns = view["shape"]
-        places = browser.run(f"Array.from({{length: {rows}}}, (_, i) => Array.from({{length: {columns}}}, "
-                             f"(_, j) => place(views[{k}], i, j)))")
-        assert places == elements, view
-    nets = importlib.import_module("nets")
-    browser.open(f"{served}_static/packing.html")
-    rows = [SimpleNamespace(**buffer) for buffer in browser.run("buffers")]
-    for order, key in (("first step first", lambda r: r.first), ("largest first", lambda r: -nets.taken(r))):
-        found = browser.run(f"packed('{order}').map(b => [b.operator, b.offset])")
-        assert found == [[r.operator, place] for r, place in nets.fitted(sorted(rows, key=key))]
 
 
 def test_the_search_finds_names_and_words(served, browser):

@@ -1,10 +1,14 @@
 """Headless Chromium for tests, controlled by the DevTools protocol over two pipes."""
 
+import contextlib
+import functools
+import http.server
 import json
 import os
 import select
 import shutil
 import subprocess
+import threading
 
 import pytest
 
@@ -72,3 +76,43 @@ class Browser:
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout): pipe.close()
+
+
+BACKGROUND = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+
+
+def look(browser, width, scheme):
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 800)
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+
+def complaints(browser, served):
+    """The browser's reports about the page: errors, exceptions, failed loads, and requests to other hosts."""
+    found = []
+    for event in browser.events:
+        told = event.get("params", {})
+        match event["method"]:
+            case "Runtime.exceptionThrown": found.append(told["exceptionDetails"]["text"])
+            case "Runtime.consoleAPICalled" if told["type"] in ("error", "warning"): found.append(told["args"])
+            case "Log.entryAdded" if told["entry"]["level"] in ("error", "warning"): found.append(told["entry"]["text"])
+            case "Network.loadingFailed": found.append(told["errorText"])
+            case "Network.responseReceived" if told["response"]["status"] >= 400: found.append(told["response"]["url"])
+            case "Network.requestWillBeSent" if not told["request"]["url"].startswith((served, "data:")):
+                found.append(told["request"]["url"])
+    return found
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args): pass
+
+
+@contextlib.contextmanager
+def serving(directory):
+    """The address of a server of the files in `directory`."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=directory))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
