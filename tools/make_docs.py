@@ -336,7 +336,7 @@ def listing(page):
             number, title = TITLE.match(text).groups()
             part, _, minutes, can = head(text) or (None,) * 4
             if part != last: lines.append(f"{chr(10) if last else ''}**{part}**\n\n")
-            lines.append(f"{number}. [{title}]({other.name})\n")
+            lines.append(f"{number}. [{title}]({other.name})" + "\\" * bool(part) + "\n")
             about = f"{minutes} minutes. You can then {can}."
             if part: lines.append(textwrap.indent(textwrap.fill(about, 114), " " * 4) + "\n")
             last = part

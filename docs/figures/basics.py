@@ -11,7 +11,7 @@ import cygrad as cg
 ROOT = Path(__file__).parents[2]
 WALKTHROUGH = ROOT / "docs" / "walkthrough"
 
-# ---- chapter 11: views ------------------------------------------------------------------------------------------------
+# ---- chapter 11: views -----------------------------------------------------------------------------------------------
 
 def views():
     """One buffer of six numbers, and the bytes of it that five tensors read."""
@@ -82,7 +82,7 @@ def scalar_graph():
     return svg(650, 240, parts)
 
 
-# ---- chapter 13: scopes -----------------------------------------------------------------------------------------------
+# ---- chapter 13: scopes ----------------------------------------------------------------------------------------------
 
 SCOPES = ((0, "record()"), (1, "pause()"), (0, "record()"), (1, "no_grad()"), (0, "record()"), (1, "predict_mode()"),
           (2, "train_mode()"), (0, "record(train_mode=False)"))
@@ -108,7 +108,7 @@ def scopes():
     return svg(540, 34 + 26 * len(lines) + 8, parts)
 
 
-# ---- chapter 20: the parts of an operator -----------------------------------------------------------------------------
+# ---- chapter 20: the parts of an operator ----------------------------------------------------------------------------
 
 def operator():
     """What tanh declares, and what runs in forward, in backward, and in backward with create_graph."""
@@ -139,7 +139,7 @@ def operator():
     return svg(660, 260, parts)
 
 
-# ---- chapter 14: a step in bytes --------------------------------------------------------------------------------------
+# ---- chapter 14: a step in bytes -------------------------------------------------------------------------------------
 
 def report():
     """The live bytes of the chapter's second step, by category, after each event."""

@@ -1,5 +1,5 @@
-"""Chapters 7, 15 and 21 to 24: times of kernels, spans of memory, patches of an image, blocks of scores, bytes of layers,
-the block of a product."""
+"""Chapters 7, 15 and 21 to 24: times of kernels, spans of memory, patches of an image, blocks of scores, bytes of
+layers, the block of a product."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ STEPS = RESULTS / "steps.md"
 PRODUCTS = RESULTS / "products.md"
 KEPT = "#e2e8f0"
 
-# ---- chapter 21: times ------------------------------------------------------------------------------------------------
+# ---- chapter 21: times -----------------------------------------------------------------------------------------------
 
 def steps():
     """The rows of steps.md as bars."""
@@ -30,7 +30,7 @@ def steps():
     return svg(680, 34 + 24 * (len(rows) - 2) + 8, parts)
 
 
-# ---- chapter 15: spans ------------------------------------------------------------------------------------------------
+# ---- chapter 15: spans -----------------------------------------------------------------------------------------------
 
 MOMENTS = """
 import json, sys
@@ -72,7 +72,7 @@ def spans():
     return svg(680, 240, parts)
 
 
-# ---- chapter 23: patches ----------------------------------------------------------------------------------------------
+# ---- chapter 23: patches ---------------------------------------------------------------------------------------------
 
 def windows():
     """unfold of a 3 x 3 image for a kernel of 2 x 2: the image, and the matrix with the places of the number 4."""
@@ -112,7 +112,7 @@ def scores():
     return svg(640, y, parts)
 
 
-# ---- chapter 7: layers ----------------------------------------------------------------------------------------------
+# ---- chapter 7: layers -----------------------------------------------------------------------------------------------
 
 def layers():
     """The rows of the chapter's summary: parameters, and the bytes that each layer keeps for backward."""
