@@ -21,7 +21,7 @@ endif
 # The mark of what is generated and not in git. Tests read it; tests/project/conftest.py also writes it if it is old.
 GENERATED = build/generated
 
-.PHONY: demo test test-all array-api hips pythons wheels bench bench-quick lint build stubs pages gallery docs docs-test check asan clean FORCE
+.PHONY: demo test test-all array-api hips pythons wheels bench bench-quick lint build stubs pages gallery notebooks docs docs-test check asan clean FORCE
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/has-demo $(VENV)/built
@@ -99,6 +99,10 @@ pages: $(VENV)/has-sklearn $(VENV)/built
 gallery: $(VENV)/has-test $(VENV)/built
 	$(PY) tools/make_gallery.py
 
+# The programs of examples/ as notebooks, run, in out/notebooks.
+notebooks: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
+	$(PY) tools/make_notebooks.py out/notebooks
+
 # The documentation site: out/docs/index.html. Warnings are errors, and so are unresolved references.
 docs: pages $(VENV)/has-docs
 	rm -rf out/docs
@@ -107,7 +111,8 @@ docs: pages $(VENV)/has-docs
 
 # Builds the site, checks its links and opens its pages in a browser, if there is one.
 docs-test: $(VENV)/has-test $(VENV)/has-docs $(VENV)/built
-	$(PY) -m pytest -q -m slow tests/project/test_site.py $(wildcard tests/project/test_figures*.py)
+	$(PY) -m pytest -q -m slow tests/project/test_site.py $(wildcard tests/project/test_figures*.py) \
+		tests/examples/test_notebooks.py
 
 # Checks that the stubs match the compiled modules, that they and the lists of pages in docs/ are up to date, and that
 # users' programs have the types that tests/typing states.
