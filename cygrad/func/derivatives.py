@@ -14,7 +14,7 @@ from cygrad.core.interop.creation import ones_like, zeros_like
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.thread_state import is_recording
 from cygrad.func.levels import entering, pull, without_graph
-from cygrad.func.trees import flatten, paths
+from cygrad.func.trees import flatten, named, paths
 
 
 def numbered(name, argnums, n):
@@ -35,13 +35,11 @@ def numbered(name, argnums, n):
 def floats(name, tree, what):
     """(tensors, build) of a container whose leaves must be tensors of floats; Python floats become tensors."""
     leaves, build = flatten(tree)
-    tensors = []
-    for x, path in zip(leaves, paths(tree), strict=True):
-        t = asarray(x)
+    tensors = [asarray(x) for x in leaves]
+    for k, t in enumerate(tensors):
         if t.dtype.kind != "f":
-            raise TypeError(f"{name}: {what}{path} is {t.dtype}, and only floats have derivatives; cast it with "
-                            f"astype(\"float32\"), or differentiate another argument")
-        tensors.append(t)
+            raise TypeError(f"{name}: {what}{named(paths(tree)[k])} is {t.dtype}, and only floats have derivatives; "
+                            f"cast it with astype(\"float32\"), or differentiate another argument")
     return tensors, build
 
 
@@ -167,8 +165,8 @@ def leaves_like(name, tree, like, places, what, of):
         raise ValueError(f"{name}: got {len(given)} {what}s for {len(like)} {of}s; give one of the same form for each")
     for k, (t, x) in enumerate(zip(given, like, strict=True)):
         if found[k] != places[k]:
-            raise ValueError(f"{name}: {what} {k} is at {found[k] or 'no path'}, and its {of} at "
-                             f"{places[k] or 'no path'}; give a container of the same form")
+            raise ValueError(f"{name}: {what} {k} is at {named(found[k]) or 'no path'}, and its {of} at "
+                             f"{named(places[k]) or 'no path'}; give a container of the same form")
         if t.shape != x.shape or t.dtype != x.dtype:
             raise ValueError(f"{name}: {what} {k} is {t.dtype} of shape {t.shape}, and its {of} {x.dtype} of shape "
                              f"{x.shape}; they must agree")

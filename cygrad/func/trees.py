@@ -7,12 +7,12 @@ import numpy as np
 
 from cygrad.core.graph.tensor import Tensor
 
-NUMBERS = (float, int, np.ndarray, np.generic)
+LEAVES = (Tensor, float, int, np.ndarray, np.generic)
 
 
 def parts(tree):
     """(keys, parts, build) of a container, None for anything else. build(parts) makes such a container of others."""
-    if isinstance(tree, (Tensor, *NUMBERS)): return None
+    if isinstance(tree, LEAVES): return None
     if isinstance(tree, dict):
         keys = list(tree)
         return keys, list(tree.values()), lambda new: like(tree, zip(keys, new, strict=True))
@@ -37,6 +37,7 @@ def like(tree, items):
 def flatten(tree):
     """(leaves, build): the tensors, arrays and numbers of a container in order, and a function that makes such a
     container of as many others. What is none of these, such as None or a string, belongs to the container."""
+    if type(tree) in (tuple, list) and all(isinstance(x, LEAVES) for x in tree): return list(tree), type(tree)
     leaves = []
     make = walk(tree, leaves)
     return leaves, lambda new: make(iter(new))
@@ -44,7 +45,7 @@ def flatten(tree):
 
 def walk(tree, leaves):
     """flatten(), which appends to `leaves`. The function takes an iterator."""
-    if isinstance(tree, (Tensor, *NUMBERS)):
+    if isinstance(tree, LEAVES):
         leaves.append(tree)
         return next
     found = parts(tree)
@@ -54,9 +55,14 @@ def walk(tree, leaves):
     return lambda new: build([make(new) for make in makers])
 
 
-def paths(tree, path=""):
-    """The path of each leaf, for messages: "['weight'][0]", or "" if the tree is a leaf."""
-    if isinstance(tree, (Tensor, *NUMBERS)): return [path]
+def paths(tree, path=()):
+    """The path of each leaf: the keys that lead to it."""
+    if isinstance(tree, LEAVES): return [path]
     found = parts(tree)
     if found is None: return []
-    return [p for key, part in zip(*found[:2], strict=True) for p in paths(part, f"{path}[{key!r}]")]
+    return [p for key, part in zip(*found[:2], strict=True) for p in paths(part, (*path, key))]
+
+
+def named(path):
+    """A path for messages: "['weight'][0]"."""
+    return "".join([f"[{key!r}]" for key in path])
