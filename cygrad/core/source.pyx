@@ -76,7 +76,8 @@ cdef int warn_here(str text, category) except -1:
     while frame is not None and ours(frame.f_code.co_filename): frame = frame.f_back
     if frame is None: frame = sys._getframe()
     names = frame.f_globals
-    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"),
+    module = names.get("__name__") or "<string>"        # for None, Python drops the warning
+    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, module,
                            names.setdefault("__warningregistry__", {}))
 
 

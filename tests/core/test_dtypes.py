@@ -116,6 +116,12 @@ def test_float64_data_with_float32_variables_warns():
             cg.linear(np.ones((3, 2)), x.reshape(1, 2))
 
 
+def test_code_without_a_module_is_warned_too():
+    """exec() in a namespace without __name__: Python drops a warning whose module is None."""
+    code = "with cg.record(): y = cg.tensor([1.0]).attach_grad() * cg.ones(1, dtype='float64')"
+    with pytest.warns(cg.PrecisionWarning, match="^mul: "): exec(code, {"cg": cg})
+
+
 def test_what_is_meant_does_not_warn():
     x, wide = cg.tensor([1.0, 2.0]).attach_grad(), cg.ones(2, dtype="float64").attach_grad()
     x * np.ones(2)                                  # nothing is recorded
