@@ -134,7 +134,7 @@ cdef uint64_t read_bits(value, str name) except? 0:
 
 
 cdef double read_number(value, str name) except? -1:
-    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__") or getattr(value, "size", 1) != 1:
         raise TypeError(f"{name} must be a number, got {described(value)}")
     return as_float(value, name)
 

@@ -1,5 +1,7 @@
 """The wording of errors: random numbers, dropout and scale_gradient."""
 
+import numpy as np
+
 import cygrad as cg
 from cygrad.random import Generator
 
@@ -12,6 +14,10 @@ CASES = [
      "a generator's state must be a pair (key, counter), got 3"),
     (lambda: cg.random.normal((2,), loc="a"), TypeError,
      "loc must be a number, got 'a'"),
+    (lambda: cg.random.normal(cg.ones(2), 1.0, (2,)), TypeError,
+     "loc must be a number, got a float32 tensor of shape (2,)"),
+    (lambda: cg.random.bernoulli(np.full(3, 0.5), (3,)), TypeError,
+     "p must be a number, got a float64 array of shape (3,)"),
     (lambda: cg.random.normal((2,), 0, -1), ValueError,
      "normal: scale must be at least 0, got -1"),
     (lambda: cg.random.normal((2,), dtype="int64"), TypeError,
