@@ -4,13 +4,13 @@ sinc, angles. Operands are in the order of the formula, and the result is last.
 What mathematics.pxd has is computed in vectors, the others by the C library in double precision."""
 
 from libc cimport math
+from libc.math cimport M_LN2 as LN_2, M_LN10 as LN_10, M_PI as PI
 from libc.math cimport cbrt, copysign, fabs, floor, fmod, isnan, pow, sqrt, tan
 from libc.stdint cimport uint64_t
-from libc.string cimport memcpy, memset
 
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
-from cygrad.kernels.codes cimport WORD, greater
+from cygrad.kernels.codes cimport WORD
 from cygrad.kernels.mathematics cimport (
     TWO_ROOT_PI, atan2, cos, erf, erfc, exp2, exp_near, gauss, hypot, log, log2, log10, logistic, sin, softplus,
 )
@@ -19,13 +19,6 @@ cdef extern from "<math.h>" nogil:
     double lgamma_r(double x, int* sign)
     double INFINITY
     double NAN
-
-cdef extern from "cygrad/platform.h" nogil:
-    int cg_lowest_bit64(unsigned long long x)
-
-cdef double PI = 3.14159265358979323846
-cdef double LN_2 = 0.69314718055994530942
-cdef double LN_10 = 2.30258509299404568402
 
 
 # ---- logarithms and powers -------------------------------------------------------------------------------------------
@@ -71,13 +64,6 @@ cdef inline real logaddexp(real x, real y) noexcept nogil:
     v = v if d == d else without
     return equal if x == y else v
 
-cdef inline uint64_t cancelled(const real* x, const real* y, const real* z) noexcept nogil:
-    """Which of 64 results z are closer to 0 than the larger number, which is negative: digits of the sum cancel."""
-    cdef real[WORD] opposite
-    cdef real[WORD] size
-    for i in range(WORD): opposite[i], size[i] = -(x[i] if x[i] > y[i] else y[i]), <real>fabs(z[i])
-    return greater(<const real*>opposite, <const real*>size)
-
 cdef inline double log1p_below_one(double e) noexcept nogil:
     """log(1 + e) for 0 <= e <= 1: 2 atanh s with s = e / (2 + e), whose series ends where its terms are below 2^-52."""
     cdef double s = e / (2 + e), z = s * s, p = 1 / 29.0
@@ -87,40 +73,15 @@ cdef inline double log1p_below_one(double e) noexcept nogil:
     p = ((p * z + 1 / 9.0) * z + 1 / 7.0) * z + 1 / 5.0
     return 2 * (s + s * z * (p * z + 1 / 3.0))
 
-cdef inline int up(int n) noexcept nogil: return (n + 7) & -8
-
-cdef void logaddexp_word(const real* x, const real* y, real* z) noexcept nogil:
-    """64 results. Those of float32 of which digits cancel are computed again, in float64."""
-    cdef double[WORD] high
-    cdef double[WORD] low
-    cdef real[WORD] v
-    cdef int[WORD] places
-    cdef int i, count = 0
-    cdef uint64_t which
-    for i in range(WORD): v[i] = logaddexp(x[i], y[i])
-    which = cancelled(x, y, <const real*>v) if real is float else 0
-    while which:
-        i = cg_lowest_bit64(which)
-        places[count], low[count], high[count] = i, min(x[i], y[i]), max(x[i], y[i])
-        which &= which - 1
-        count += 1
-    for i in range(count, up(count)): low[i] = high[i] = 0      # whole vectors, of which no element is computed alone
-    for i in range(up(count)): low[i] = high[i] + log1p_below_one(exp_near[double](low[i] - high[i]))
-    for i in range(count): v[places[i]] = <real>low[i]
-    memcpy(z, v, sizeof(v))
+cdef inline double logaddexp_wide(double x, double y) noexcept nogil:
+    """The same for float32, in float64, since digits of the sum cancel if the larger number is negative."""
+    cdef double high = x if x > y else y, low = y if x > y else x, d = low - high, v
+    v = high + log1p_below_one(exp_near(d if d > -120 else -120.0))
+    return v if d == d else x + y
 
 cdef void logaddexp_(real[::1] x, real[::1] y, real[::1] z) noexcept nogil:
-    cdef real[3][WORD] last
-    cdef Py_ssize_t i = 0, n = z.shape[0]
-    while i + WORD <= n:
-        logaddexp_word(&x[i], &y[i], &z[i])
-        i += WORD
-    if i == n: return
-    memset(last, 0, sizeof(last))
-    memcpy(last[0], &x[i], (n - i) * sizeof(real))
-    memcpy(last[1], &y[i], (n - i) * sizeof(real))
-    logaddexp_word(<const real*>last[0], <const real*>last[1], last[2])
-    memcpy(&z[i], last[2], (n - i) * sizeof(real))
+    for i in range(z.shape[0]):
+        z[i] = <real>(logaddexp_wide(x[i], y[i]) if real is float else logaddexp(x[i], y[i]))
 
 cdef void logaddexp_grad_x(real[::1] g, real[::1] x, real[::1] y, real[::1] dx) noexcept nogil:
     """dx = g e^x / (e^x + e^y); half of g each for equal infinities"""
@@ -201,29 +162,125 @@ cdef void erfinv_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
     for i in range(dx.shape[0]):
         dx[i] = g[i] / (<real>TWO_ROOT_PI * gauss(y[i]))
 
+# In float32 the gamma function and its derivatives are computed in double precision and in vectors: for x > 0 from the
+# asymptotic series at z = x + 8 or, from 8 on, at x, and from p = x (x + 1) ... (x + 7) = u (u + 6) (u + 10) (u + 12)
+# with u = x (x + 7); below 0 by reflection.
+cdef inline double fraction(double x) noexcept nogil:
+    """pi times the distance of x to the nearest integer: the sine is zero at integers, tangents are those of pi x."""
+    return PI * (x - math.rint(x))
+
+cdef inline double shifted(double x) noexcept nogil: return x + 8 if x < 8 else x
+
+cdef inline double product(double x) noexcept nogil:
+    cdef double u = x * (x + 7), p = u * (u + 6) * (u + 10) * (u + 12)
+    return p if x < 8 else 1
+
+cdef inline double stirling(double x, double log_z) noexcept nogil:
+    """log gamma(x) + log(product(x)) for x > 0, by Stirling's series (Abramowitz and Stegun 6.1.41)."""
+    cdef double z = shifted(x), u = 1 / z, w = u * u
+    return (z - 0.5) * (log_z - 1) + 0.41893853320467274 + u * (
+        1 / 12.0 - w * (1 / 360.0 - w * (1 / 1260.0 - w * (1 / 1680.0 - w * (1 / 1188.0)))))
+
+cdef inline double near_zeros(double x, double v) noexcept nogil:
+    """log gamma(x) by Taylor's series near the zeros 1 and 2, else v."""
+    cdef double t = x - 1 if x < 1.5 else x - 2, one, two
+    one = t * (-0.57721566490153286 + t * (0.8224670334241132 + t * (-0.40068563438653143 + t * 0.27058080842778454)))
+    two = t * (0.42278433509846714 + t * (0.32246703342411322 + t * (-0.067352301053198095 + t * 0.020580808427784548)))
+    one = one if x < 1.5 else two
+    return one if fabs(t) < 0.0078125 else v
+
+cdef inline double psi(double x, double log_z) noexcept nogil:
+    """The derivative of log gamma for x > 0 (6.3.18)."""
+    cdef double z = shifted(x), u = x * (x + 7), r = 1 / z, w = r * r, s
+    s = (2 * x + 7) * (720 + u * (504 + u * (84 + u * 4))) / product(x)     # p' / p
+    return log_z - 0.5 * r - w * (1 / 12.0 - w * (1 / 120.0 - w * (1 / 252.0 - w * (1 / 240.0 - w * (1 / 132.0))))) - (
+        s if x < 8 else 0)
+
+cdef inline double psi_1(double x) noexcept nogil:
+    """The second derivative of log gamma for x > 0 (6.4.12)."""
+    cdef double z = shifted(x), u = x * (x + 7), p = product(x), r = 1 / z, w = r * r, s
+    cdef double q = 720 + u * (504 + u * (84 + u * 4)), d = 2 * x + 7
+    s = (d * d * (q * q - p * (504 + u * (168 + u * 12))) - 2 * p * q) / (p * p)        # (p'^2 - p p'') / p^2
+    return r * (1 + 0.5 * r + w * (1 / 6.0 - w * (1 / 30.0 - w * (1 / 42.0 - w * (1 / 30.0))))) + (s if x < 8 else 0)
+
+ctypedef enum Derivative: LOG_GAMMA, PSI, PSI_1
+
+cdef inline double reflected(Derivative which, double x, double v) noexcept nogil:
+    """psi or psi_1 at x from its value v at 1 - x, where x is not above 0 (6.3.7, 6.4.7)."""
+    cdef double t = fraction(x), s = sin(t), f
+    if which == PSI:
+        f = v - PI * cos(t) / s
+        f = f if s != 0 else <double>NAN
+        f = -copysign(INFINITY, x) if x == 0 else f
+    else: f = (PI / s) * (PI / s) - v
+    return v if x > 0 else f
+
+cdef inline void gammas(Derivative which, const float* x, double* y, Py_ssize_t n) noexcept nogil:
+    """One of these functions of up to 64 numbers. A loop with a single logarithm is vectorized."""
+    cdef double[WORD] z
+    cdef double[WORD] p
+    cdef Py_ssize_t i
+    cdef int below = 0
+    cdef double s
+    for i in range(n):
+        below |= not x[i] > 0
+        z[i] = x[i] if x[i] > 0 else 1 - <double>x[i]
+    if which != PSI_1:
+        for i in range(n): y[i] = log(shifted(z[i]))
+    if which == LOG_GAMMA:                          # below 0 log(pi / |sin pi x|) - log gamma(1 - x) (6.1.17)
+        for i in range(n): p[i] = product(z[i])
+        if below:
+            for i in range(n):
+                s = p[i] * PI / fabs(sin[double](fraction(x[i])))
+                p[i] = p[i] if x[i] > 0 else s
+        for i in range(n): p[i] = log(p[i])
+        for i in range(n):
+            s = stirling(z[i], y[i])
+            y[i] = near_zeros(z[i], s - p[i]) if x[i] > 0 else p[i] - s
+        if below:
+            for i in range(n): y[i] = <double>INFINITY if x[i] == -INFINITY else y[i]
+    elif which == PSI:
+        for i in range(n): y[i] = psi(z[i], y[i])
+    else:
+        for i in range(n): y[i] = psi_1(z[i])
+    if below and which != LOG_GAMMA:
+        for i in range(n): y[i] = reflected(which, x[i], y[i])
+
+cdef void gamma_strip(Derivative which, float[::1] g, float[::1] x, float[::1] y) noexcept nogil:
+    """y is one of these functions of x, times g if g has elements."""
+    cdef double[WORD] v
+    cdef Py_ssize_t i, at = 0, n
+    while at < y.shape[0]:
+        n = min(WORD, y.shape[0] - at)
+        if which == LOG_GAMMA: gammas(LOG_GAMMA, &x[at], v, n)
+        elif which == PSI: gammas(PSI, &x[at], v, n)
+        else: gammas(PSI_1, &x[at], v, n)
+        if g.shape[0]:
+            for i in range(n): v[i] *= g[at + i]
+        for i in range(n): y[at + i] = <float>v[i]
+        at += WORD
+
 cdef void lgamma_(real[::1] x, real[::1] y) noexcept nogil:
     cdef int sign
-    for i in range(y.shape[0]):
-        y[i] = <real>lgamma_r(x[i], &sign)
+    if real is float: gamma_strip(LOG_GAMMA, x[:0], x, y)
+    else:
+        for i in range(y.shape[0]): y[i] = lgamma_r(x[i], &sign)
 
 cdef void lgamma_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    for i in range(dx.shape[0]):
-        dx[i] = <real>(g[i] * digamma(x[i], recurrence_of(dx[i])))
+    if real is float: gamma_strip(PSI, g, x, dx)
+    else:
+        for i in range(dx.shape[0]): dx[i] = g[i] * digamma(x[i])
 
-cdef inline int recurrence_of(real example) noexcept nogil:
-    """Up to which number digamma() uses the recurrence, so that the error of the series is that of the dtype."""
-    return 5 if real is float else 10
-
-cdef double digamma(double x, int start) noexcept nogil:
-    """The derivative of log gamma: recurrence up to `start`, then the asymptotic series (Abramowitz and Stegun 6.3.18);
+cdef double digamma(double x) noexcept nogil:
+    """The derivative of log gamma: recurrence up to 10, then the asymptotic series (Abramowitz and Stegun 6.3.18);
     reflection below 0 (6.3.7). NaN at negative integers, -inf at 0 and inf at -0, as SciPy."""
     cdef double s = 0, z
     if x == 0: return -copysign(INFINITY, x)
     if x < 0:
         if x == floor(x): return NAN
-        return digamma(1 - x, start) - PI / tan(PI * fmod(x, 1))
+        return digamma(1 - x) - PI / tan(PI * fmod(x, 1))
     if x > 1e17: return math.log(x)
-    while x < start:
+    while x < 10:
         s -= 1 / x
         x += 1
     z = 1 / (x * x)
@@ -231,12 +288,14 @@ cdef double digamma(double x, int start) noexcept nogil:
         1 / 132.0 - z * (691 / 32760.0 - z / 12))))))
 
 cdef void digamma_(real[::1] x, real[::1] y) noexcept nogil:
-    for i in range(y.shape[0]):
-        y[i] = <real>digamma(x[i], recurrence_of(y[i]))
+    if real is float: gamma_strip(PSI, x[:0], x, y)
+    else:
+        for i in range(y.shape[0]): y[i] = digamma(x[i])
 
 cdef void digamma_grad(real[::1] g, real[::1] x, real[::1] dx) noexcept nogil:
-    for i in range(dx.shape[0]):
-        dx[i] = <real>(g[i] * polygamma(1, x[i], recurrence_of(dx[i])))
+    if real is float: gamma_strip(PSI_1, g, x, dx)
+    else:
+        for i in range(dx.shape[0]): dx[i] = g[i] * polygamma(1, x[i], 10)
 
 cdef inline double to_minus(double x, double s) noexcept nogil:
     """x^-s for a positive integer s, by multiplication if s is small."""
@@ -252,7 +311,7 @@ cdef double polygamma(double n, double x, int start) noexcept nogil:
     23.1.30). NaN at integers of at most 0 if n is even, else inf."""
     cdef double s = n + 1, total = 0, term, factor = 1
     cdef int k
-    if n == 0: return digamma(x, start)
+    if n == 0: return digamma(x)
     if isnan(x) or n < 0 or n != floor(n): return NAN
     if x < -1e6: return NAN                         # the sum would take as many terms
     if x <= 0 and x == floor(x): return INFINITY if fmod(n, 2) == 1 else NAN
@@ -274,12 +333,18 @@ BERNOULLI[:] = [1 / 12.0, -1 / 720.0, 1 / 30240.0, -1 / 1209600.0, 1 / 47900160.
                 1 / 74724249600.0, -3617 / 10670622842880000.0]
 
 cdef void polygamma_(real[::1] x, real[::1] n, real[::1] y) noexcept nogil:
+    if real is float and (n[0] == 0 or n[0] == 1):
+        gamma_strip(PSI if n[0] == 0 else PSI_1, x[:0], x, y)
+        return
     for i in range(y.shape[0]):
-        y[i] = <real>polygamma(n[0], x[i], recurrence_of(y[i]))
+        y[i] = <real>polygamma(n[0], x[i], 5 if real is float else 10)
 
 cdef void polygamma_grad(real[::1] g, real[::1] x, real[::1] n, real[::1] dx) noexcept nogil:
+    if real is float and n[0] == 0:
+        gamma_strip(PSI_1, g, x, dx)
+        return
     for i in range(dx.shape[0]):
-        dx[i] = <real>(g[i] * polygamma(<double>n[0] + 1, x[i], recurrence_of(dx[i])))
+        dx[i] = <real>(g[i] * polygamma(<double>n[0] + 1, x[i], 5 if real is float else 10))
 
 
 # ---- sinc and angles -------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 import pytest
+import scipy.special
 from peers import torch
 
 import cygrad as cg
@@ -278,6 +279,25 @@ def test_a_number_may_be_the_variable_side():
     assert tape.saved_bytes == 1 + 1 + ys[2].nbytes     # 3^x
     cg.backward(ys)
     np.testing.assert_allclose(x.grad.numpy(), 1 + 1 + np.sqrt(3) * np.log(3))
+
+
+def test_gamma_functions_near_zeros_poles_and_ends():
+    """In float32 they are computed by series in float64, so the error is that of rounding, also near zeros; poles are
+    those of SciPy."""
+    rng = np.random.default_rng(0)
+    near = rng.uniform(-0.01, 0.01, 500)
+    x = np.concatenate([rng.uniform(-40, 40, 2000), 1 + near, 2 + near, near - 2.455, np.arange(-9.0, 10),
+                        -2.0 ** np.arange(20, 40), [-0.0, 1e-40, 3e38, np.inf, np.nan]]).astype("float32")
+    wide = x.astype("float64")
+    with np.errstate(all="ignore"):
+        wanted = {"lgamma": scipy.special.gammaln(wide), "digamma": scipy.special.digamma(wide)}
+        trigamma = scipy.special.polygamma(1, abs(wide)).astype("float32")
+    for name, exact in wanted.items():
+        found = getattr(cg, name)(x).numpy()
+        with np.errstate(all="ignore"): nearest = exact.astype("float32")
+        np.testing.assert_array_max_ulp(found, nearest, 1)
+    np.testing.assert_array_max_ulp(cg.polygamma(1, abs(x)).numpy(), trigamma, 1)
+    assert cg.lgamma(cg.tensor([-np.inf])).item() == np.inf and np.isnan(cg.digamma(cg.tensor([-np.inf])).item())
 
 
 def test_polygamma_of_the_largest_numbers():
