@@ -1,7 +1,7 @@
 """Singular values and eigenvalues of the matrices of a batch, and what is made of them: pseudo-inverses, solutions of
 least squares, cofactors. kernels/linalg/matrices.pyx has the batches."""
 
-from libc.math cimport fabs
+from libc.math cimport fabs, frexp, ldexp
 from libc.string cimport memcpy
 
 from cygrad.kernels.array cimport itemsize, real
@@ -155,22 +155,25 @@ cdef void lstsq(void* job, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
 
 
 cdef bint by_inverse(Task* t, Py_ssize_t i, char* y, char* room) noexcept nogil:
-    """y = det(x) x^-T, from the LU factors of x'. Returns False if x is singular or the numbers are too far apart. Near
+    """y = det(x) x^-T, from the LU factors of x'. Returns False if x is singular or the pivots are too far apart. Near
     singular matrices the result is as good as elsewhere: it is that of the product of the factors, which is near x."""
-    cdef Py_ssize_t n = t.n, j
+    cdef Py_ssize_t n = t.n, j, exponent = 0
     cdef int* pivots = <int*>room
     cdef char* work = room + aligned(n * INT)
     cdef double det = 1, least = 1e300, largest = 0, v
+    cdef int e
     gather(y, t.a, i * n * n, n * n)
     if factor_lu(t.dtype, n, n, y, n, pivots): return False
     for j in range(n):
         v = number(t.dtype, y, j * n + j)
-        det *= -v if pivots[j] != j + 1 else v
+        det = frexp(det * (-v if pivots[j] != j + 1 else v), &e)       # apart from the exponent, it cannot overflow
+        exponent += e
         least, largest = min(least, fabs(v)), max(largest, fabs(v))
-    if not (least > 1e-30 * largest and 1e-250 < fabs(det) < 1e250): return False
+    if not (least > 1e-30 * largest and det == det): return False
+    exponent = max(-100000, min(100000, exponent))
     invert(t.dtype, n, y, pivots, work)
     call(t.dtype, transpose[float], transpose[double], <void*>y, n)
-    for j in range(n * n): put_number(t.dtype, y, j, number(t.dtype, y, j) * det)
+    for j in range(n * n): put_number(t.dtype, y, j, ldexp(number(t.dtype, y, j) * det, <int>exponent))
     return True
 
 

@@ -149,6 +149,10 @@ def test_determinants_do_not_overflow_on_the_way():
     x = np.diag([1e200, 1e-200, 1e200, 1e-200, 7.0])
     assert np.isclose(cg.det(x).item(), 7) and cg.det(np.eye(9) * 1e200).item() == np.inf
     assert cg.det(np.eye(3)[[1, 0, 2]]).item() == -1
+    x = cg.tensor(np.diag([1e140, 1e150, 2e150])).attach_grad()
+    with cg.record(): y = cg.det(x)
+    y.backward()
+    assert y.item() == np.inf and np.allclose(x.grad.numpy(), np.diag([2e300, 2e290, 1e290]), rtol=1e-14)
 
 
 def test_repeated_values_have_no_vector_gradient():
