@@ -392,23 +392,33 @@ cdef inline void put_product(const real* x, double w, real* y) noexcept nogil:
     y[0] = -<real>w * x[0]
 
 
+cdef void pick_run(const real* x, Py_ssize_t step, Py_ssize_t class_step, const int64_t* labels, Py_ssize_t n,
+                   Py_ssize_t classes, int64_t ignored, const real* weight, real* y) noexcept nogil:
+    """pick() for n rows that are `step` elements apart."""
+    cdef Py_ssize_t i, label
+    cdef real v
+    for i in range(n):
+        label = class_of(labels[i], classes, ignored)
+        v = x[i * step + label * class_step] if label >= 0 else 0
+        y[i] = (-v if weight == NULL else -weight[label] * v) if label >= 0 else 0
+
+
 cdef void pick(const Array* x, int axis, const int64_t* labels, int64_t ignored, const char* weight,
                char* y) noexcept nogil:
     """y = -weight[label] x[label] for each row; 0 for the rows that are ignored. The classes are along `axis`."""
     cdef Py_ssize_t index[MAX_NDIM]
-    cdef Py_ssize_t row, at = 0, rows = 1, step = x.layout.strides[axis], label
+    cdef Py_ssize_t row = 0, at = 0, rows = 1, n = 1, step = 0
     cdef const Py_ssize_t* shape = x.layout.shape
-    cdef int d, size = itemsize(x.dtype)
+    cdef int d, last = x.layout.ndim - 1 - (axis == x.layout.ndim - 1)      # the axis of rows that are neighbours
     for d in range(x.layout.ndim):
         index[d] = 0
         if d != axis: rows *= shape[d]
-    for row in range(rows):
-        label = class_of(labels[row], shape[axis], ignored)
-        if label < 0: memset(y + row * size, 0, size)
-        else:
-            call(x.dtype, put_product[float], put_product[double], element(x.dtype, x.data, at + label * step),
-                 weight_of(x.dtype, weight, label), element(x.dtype, y, row))
-        d = x.layout.ndim - 1
+    if last >= 0: n, step = shape[last], x.layout.strides[last]
+    while row < rows:
+        call(x.dtype, pick_run[float], pick_run[double], element(x.dtype, x.data, at), step, x.layout.strides[axis],
+             labels + row, n, shape[axis], ignored, <void*>weight, element(x.dtype, y, row))
+        row += n
+        d = last - 1
         while d >= 0:
             if d != axis:
                 index[d] += 1
