@@ -101,6 +101,9 @@ cdef inline void add_row(Py_ssize_t row, const real* x, real* y) noexcept nogil:
 
 # ---- bags ------------------------------------------------------------------------------------------------------------
 
+cdef enum:
+    SUMS = 64                   # columns of a bag that are added at a time
+
 cdef inline Py_ssize_t first_of(const Bags* s, Py_ssize_t b) noexcept nogil:
     """The position of the first index of bag b; of bag `bags`, the number of indices."""
     cdef int64_t first
@@ -134,19 +137,29 @@ cdef void fold_(const Bags* s, const place* places, real* y, Py_ssize_t start, P
     cdef const real* x
     cdef real* out
     cdef const real* scale = <const real*>s.scale
-    cdef Py_ssize_t b, i, j, count
+    cdef real[SUMS] total
+    cdef real factor
+    cdef Py_ssize_t b, i, j, l, n, count, first, end
     for b in range(start, stop):
         out = y + b * s.row
         if s.mode == MAX:
             largest(s, places, b, out, <place*>s.order + b * s.row if s.order != NULL else NULL)
             continue
-        for i in range(s.row): out[i] = 0
-        for j in range(first_of(s, b), first_of(s, b + 1)):
-            if <int64_t>places[j] == s.padding: continue
-            x = <const real*>s.weight + places[j] * s.row
-            if scale == NULL: add_row(s.row, x, out)
+        first, end, i = first_of(s, b), first_of(s, b + 1), 0
+        while i < s.row:                        # sums of SUMS columns stay in registers
+            n = min(SUMS, s.row - i)
+            for l in range(SUMS): total[l] = 0
+            x = <const real*>s.weight + i
+            if n == SUMS and scale == NULL and s.padding < 0:
+                for j in range(first, end):
+                    for l in range(SUMS): total[l] += x[places[j] * s.row + l]
             else:
-                for i in range(s.row): out[i] += scale[j] * x[i]
+                for j in range(first, end):
+                    if <int64_t>places[j] == s.padding: continue
+                    factor = scale[j] if scale != NULL else 1
+                    for l in range(n): total[l] += factor * x[places[j] * s.row + l]
+            for l in range(n): out[i + l] = total[l]
+            i += n
         if s.mode == MEAN:
             count = present(s, places, b)
             if count > 1:
