@@ -153,6 +153,7 @@ cdef inline double sum_terms(Term what, const real* x, const real* y, real c, Py
         for l in range(WIDE): lane[l] = 0
         while i + WIDE <= stop:
             if what != NEAR: cg_prefetch(<const char*>(x + i + BLOCK), WIDE * sizeof(real))
+            if what == PRODUCT: cg_prefetch(<const char*>(y + i + BLOCK), WIDE * sizeof(real))
             for l in range(WIDE): lane[l] += term(what, x, y, c, i + l)
             i += WIDE
         if n - i < WIDE:

@@ -11,9 +11,12 @@ from libc cimport math
 from cygrad.kernels cimport driver
 from cygrad.kernels.array cimport real
 from cygrad.kernels.lanes cimport (
-    LANES, WIDE, differences_of, exps_of, minmax_of, minmax, reduce_lanes, squares_of, sum_of, total,
+    BLOCK, LANES, WIDE, differences_of, exps_of, minmax_of, minmax, reduce_lanes, squares_of, sum_of, total,
 )
 from cygrad.kernels.mathematics cimport exp, fabs, pow
+
+cdef extern from "cygrad/platform.h" nogil:
+    void cg_prefetch(const char* p, size_t nbytes)
 
 cdef extern from "cygrad/lanes.h" nogil:
     void cg_short_sums(const float* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n, double* y, Py_ssize_t step)
@@ -48,12 +51,18 @@ cdef void sum_across(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t 
 
 cdef void prod_along(const real* x, Py_ssize_t row, Py_ssize_t rows, Py_ssize_t n,
                      const real* by, double* y, Py_ssize_t step) noexcept nogil:
-    cdef double lane[LANES]
+    cdef double lane[4 * LANES]
     cdef Py_ssize_t r, i
     cdef int l
     for r in range(rows):
-        for l in range(LANES): lane[l] = 1
+        for l in range(4 * LANES): lane[l] = 1
         i = 0
+        while i + 4 * LANES <= n:           # four vectors of lanes, because a product waits for the one before
+            cg_prefetch(<const char*>(x + r * row + i + BLOCK), 4 * LANES * sizeof(real))
+            for l in range(4 * LANES): lane[l] *= x[r * row + i + l]
+            i += 4 * LANES
+        for l in range(2 * LANES): lane[l] *= lane[l + 2 * LANES]
+        for l in range(LANES): lane[l] *= lane[l + LANES]
         while i + LANES <= n:
             for l in range(LANES): lane[l] *= x[r * row + i + l]
             i += LANES
