@@ -66,6 +66,7 @@ cdef void dots(const real* m, const Thin* p, Py_ssize_t start, Py_ssize_t stop) 
                 for j in range(terms): piece[j] = x[j * p.x_step]
                 x = piece
             if real is float and terms < WIDE: cg_short_dots(m + first * p.across + t, p.across, n, x, terms, sum)
+            elif p.n == 1: sum[0] += dot_of[real](m + t, x, terms)
             else: add_dots(p, m + first * p.across + t, x, n, terms, sum)
             t += terms
         for i in range(n):

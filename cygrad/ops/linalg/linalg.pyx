@@ -29,6 +29,7 @@ from cygrad.kernels.linalg.blas cimport biased_gemm, check_sizes, scaled_gemm
 from cygrad.kernels.linalg.panels cimport Batch, factors_of, multiply_batch
 from cygrad.kernels.driver cimport gather
 from cygrad.kernels.reductions.reduce cimport sum_to
+from cygrad.ops.shapes.shape cimport with_dimensions, without_dimensions
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from cygrad.core.errors import described
 from cygrad.ops.elementwise.elementwise import square
 from cygrad.ops.elementwise.functions import relu_gradient
 from cygrad.ops.reductions.reduce import sum_to as sum_to_shape
-from cygrad.ops.shapes.shape import keep_rows, reshape, transpose
+from cygrad.ops.shapes.shape import reshape, transpose
 
 
 cdef enum:
@@ -491,20 +492,23 @@ def matmul(x: Data, y: Data) -> Tensor:
     """The matrix product of (..., m, k) and (..., k, n), as in numpy.matmul. Leading dimensions broadcast. A vector
     counts as a row on the left and as a column on the right, and that dimension is removed from the result. Raises
     ValueError for a tensor without dimensions or if the inner sizes differ."""
-    cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y)
+    cdef Tensor a = ensure_tensor(x), b = ensure_tensor(y), z
+    cdef Py_ssize_t terms, others
+    cdef bint left, right
+    cdef int last
     if a.layout.ndim >= 2 and b.layout.ndim >= 2: return apply2(MATMUL, a, b, None)
     if a.layout.ndim == 0 or b.layout.ndim == 0:
         raise ValueError(f"matmul: x is {a.shape} and y is {b.shape}; each needs at least one dimension; use * to "
                          f"multiply by a number")
     left, right = a.layout.ndim == 1, b.layout.ndim == 1
-    if a.shape[-1] != b.shape[0 if right else -2]:
-        raise ValueError(f"matmul: x is {a.shape} but y is {b.shape}; the inner sizes {a.shape[-1]} and "
-                         f"{b.shape[0 if right else -2]} must agree")
-    if left: a = reshape(a, (1, -1))
-    if right: b = reshape(b, (-1, 1))
+    terms, others = a.layout.shape[a.layout.ndim - 1], b.layout.shape[0 if right else b.layout.ndim - 2]
+    if terms != others:
+        raise ValueError(f"matmul: x is {a.shape} but y is {b.shape}; the inner sizes {terms} and {others} must agree")
+    if left: a = with_dimensions(a, 1)
+    if right: b = with_dimensions(b, 2)
     z = apply2(MATMUL, a, b, None)
-    shape = z.shape[:-2] + (() if left else z.shape[-2:-1]) + (() if right else z.shape[-1:])
-    return keep_rows(z, shape[1:]) if shape and (z.ndim > 2 or right) else reshape(z, shape)
+    last = z.layout.ndim - 1
+    return without_dimensions(z, <uint32_t>right << last | <uint32_t>left << (last - 1))
 
 
 def linear(x: Data, w: Data, b: Data | None = None, *,

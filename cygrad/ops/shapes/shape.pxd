@@ -1,3 +1,5 @@
+from libc.stdint cimport uint32_t
+
 from cygrad.core.graph.attributes cimport Attributes
 from cygrad.core.graph.tensor cimport Tensor
 from cygrad.kernels.array cimport MAX_NDIM, Layout
@@ -9,3 +11,5 @@ cdef class Shape(Attributes):
     cdef Py_ssize_t sizes[MAX_NDIM]
 
 cdef void permuted(const Layout* x, const int* axes, Layout* y) noexcept nogil
+cdef Tensor with_dimensions(Tensor x, uint32_t mask)
+cdef Tensor without_dimensions(Tensor x, uint32_t mask)

@@ -459,6 +459,16 @@ cdef uint32_t read_axes(str name, axis, int ndim) except? 0xffffffff:
     return mask
 
 
+cdef Tensor with_dimensions(Tensor x, uint32_t mask):
+    """A view with dimensions of size 1 at the axes of the result that have a bit in `mask`."""
+    return apply1(EXPAND_DIMS, x, dimensions(mask))
+
+
+cdef Tensor without_dimensions(Tensor x, uint32_t mask):
+    """A view without these dimensions, whose sizes are 1."""
+    return apply1(SQUEEZE, x, dimensions(mask))
+
+
 def squeeze(x: Data, axis: int | Sequence[int] | None = None) -> Tensor:
     """`x` without its dimensions of size 1, or only without `axis` (an int or several): a view. Raises ValueError if
     such a dimension has another size."""
@@ -471,14 +481,14 @@ def squeeze(x: Data, axis: int | Sequence[int] | None = None) -> Tensor:
         if (ones >> d) & 1 and t.layout.shape[d] != 1:
             raise ValueError(f"squeeze: dimension {d} of a tensor of shape {t.shape} has size {t.layout.shape[d]}; "
                              f"only dimensions of size 1 can be removed")
-    return apply1(SQUEEZE, t, dimensions(ones))
+    return without_dimensions(t, ones)
 
 
 def expand_dims(x: Data, axis: int | Sequence[int]) -> Tensor:
     """`x` with new dimensions of size 1 at `axis` (an int or several, counted in the result): a view."""
     cdef Tensor t = ensure_tensor(x)
     cdef int more = len(axis) if isinstance(axis, (tuple, list)) else 1
-    return apply1(EXPAND_DIMS, t, dimensions(read_axes("expand_dims", axis, t.layout.ndim + more)))
+    return with_dimensions(t, read_axes("expand_dims", axis, t.layout.ndim + more))
 
 
 def flip(x: Data, axis: int | Sequence[int] | None = None) -> Tensor:
