@@ -216,12 +216,22 @@ cdef Tensor spaced(Py_ssize_t n, given, int dtype, first, second, step):
     return t
 
 
+cdef enum:
+    FEW = 1 << 20           # sizes that need no check
+
+cdef object INTEGERS = np.dtype("int64")
+
+
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: npt.DTypeLike | None = None, *,
            requires_grad: bool = False) -> Tensor:
     """Numbers from `start` up to but not including `stop` in steps of `step`. A single argument is `stop`, and `start`
     is 0. Raises ValueError for a step of 0 or an endless range."""
     if step == 0: raise ValueError("arange: step must not be 0")
     if stop is None: start, stop = 0, start
+    if type(start) is int and type(stop) is int and type(step) is int:
+        n = -((start - stop) // step)
+        if 0 < n < FEW and -FEW < start < FEW and -FEW < step < FEW:        # no check is needed
+            return finish(spaced(n, INTEGERS, number_for(INTEGERS, dtype), start, None, step), requires_grad)
     check_range(start, stop, step)
     if all([isinstance(v, (int, float, np.integer, np.floating)) for v in (start, stop, step)]):
         given = np.array([start, stop, step]).dtype
@@ -281,8 +291,9 @@ def eye(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: npt.DTypeLike
     """A matrix with ones on the k-th diagonal and zeros elsewhere."""
     rows = lay.read_integer("eye", "n_rows", n_rows)
     columns = rows if n_cols is None else lay.read_integer("eye", "n_cols", n_cols)
-    what = f"eye: {rows} rows of {columns} are {rows * columns} numbers"
-    for n in (rows, columns, rows * columns): check_size(n, what)
+    if not (0 <= rows < FEW and 0 <= columns < FEW):
+        what = f"eye: {rows} rows of {columns} are {rows * columns} numbers"
+        for n in (rows, columns, rows * columns): check_size(n, what)
     cdef Tensor t = full((rows, columns), 0, DTYPES[default_dtype()] if dtype is None else dtype)
     k = max(-rows, min(lay.read_integer("eye", "k", k), columns))
     first, n = (k, min(rows, columns - k)) if k >= 0 else (-k * columns, min(rows + k, columns))
