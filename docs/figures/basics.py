@@ -108,6 +108,21 @@ def scopes():
     return svg(540, 34 + 26 * len(lines) + 8, parts)
 
 
+CHOICES = "pause()", "record()", "record(train_mode=False)", "no_grad()", "train_mode()", "predict_mode()"
+
+
+def modes():
+    """The page with three scopes to choose. A scope sets a flag if it is the same inside whatever it is outside."""
+    found = {}
+    for scope in CHOICES:
+        seen = []
+        for outside in False, True:
+            with cg.autograd.set_grad_enabled(outside), cg.train_mode() if outside else cg.predict_mode():
+                with eval(f"cg.{scope}", {"cg": cg}): seen.append((cg.is_recording(), cg.is_training()))
+        found[scope] = [a if a == b else None for a, b in zip(*seen, strict=True)]
+    return page("modes", found)
+
+
 # ---- chapter 20: the parts of an operator ----------------------------------------------------------------------------
 
 def operator():
@@ -192,4 +207,5 @@ def report():
 
 
 FIGURES = {"views.svg": views, "strides.html": strides, "scalar-graph.svg": scalar_graph,
-           "flow.html": lambda: page("flow"), "scopes.svg": scopes, "operator.svg": operator, "report.svg": report}
+           "flow.html": lambda: page("flow"), "scopes.svg": scopes, "modes.html": modes, "operator.svg": operator,
+           "report.svg": report}

@@ -1,6 +1,6 @@
-"""Chapter 9: the peak of live bytes of a gradient and of a tangent, by the depth of the function."""
+"""Chapter 9: the peak of live bytes of a gradient and of a tangent, by the depth of the function; a Jacobian."""
 
-from drawing import svg
+from drawing import page, svg
 
 import cygrad as cg
 from cygrad.drawing.svg import element, label
@@ -48,4 +48,4 @@ def peaks():
     return svg(WIDTH, HEIGHT, parts, 13)
 
 
-FIGURES = {"derivatives.svg": peaks}
+FIGURES = {"derivatives.svg": peaks, "jacobian.html": lambda: page("jacobian")}

@@ -114,11 +114,20 @@ def scores():
 
 # ---- chapter 7: layers -----------------------------------------------------------------------------------------------
 
+def layered():
+    """The net of the chapter's summary."""
+    return nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(128, 10))
+
+
+def rows_of(net, images):
+    """The rows of the layers in the summary for some images."""
+    return net.summary(cg.zeros((images, 1, 8, 8))).rows[1:]
+
+
 def layers():
     """The rows of the chapter's summary: parameters, and the bytes that each layer keeps for backward."""
-    net = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-                        nn.Linear(None, 10))
-    rows = net.summary(cg.zeros((32, 1, 8, 8))).rows[1:]
+    rows = rows_of(layered(), 32)
     most = max(row.kept_bytes for row in rows)
     parts = [text(20, 22, "layer", weight="bold"), text(170, 22, "parameters", weight="bold"),
              text(300, 22, "bytes kept for backward", weight="bold")]
@@ -127,6 +136,21 @@ def layers():
         parts += [text(20, y + 13, f"{row.path}: {row.layer}"), text(250, y + 13, f"{row.parameters:,}", "end"),
                   box(300, y, width, 17, FORWARD), text(306 + width, y + 13, f"{row.kept_bytes:,}")]
     return svg(620, 36 + 26 * len(rows), parts)
+
+
+def kept():
+    """The page with the bytes that each layer keeps, by the number of images and by the layers that are frozen. They
+    are linear in the number, so two batches tell them."""
+    net, cases = layered(), []
+    for frozen in (), ("0",), ("0", "1"), ("5",), ("0", "1", "5"):
+        net.unfreeze()
+        for path in frozen: net.freeze(path)
+        pairs = zip(rows_of(net, 1), rows_of(net, 2), strict=True)
+        cases.append({"frozen": frozen, "trained": sum(x.size for x in net.parameters() if x.requires_grad),
+                      "kept": [(2 * one.kept_bytes - two.kept_bytes, two.kept_bytes - one.kept_bytes)
+                               for one, two in pairs]})
+    listed = [{"path": row.path, "layer": row.layer, "parameters": row.parameters} for row in rows_of(net, 1)]
+    return page("kept", {"layers": listed, "cases": cases})
 
 
 # ---- chapter 22: the block of a product ------------------------------------------------------------------------------
@@ -144,4 +168,4 @@ def tiles():
 
 
 FIGURES = {"steps.svg": steps, "spans.svg": spans, "windows.svg": windows, "scores.svg": scores, "layers.svg": layers,
-           "tiles.html": tiles}
+           "kept.html": kept, "tiles.html": tiles}

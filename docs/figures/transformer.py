@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from drawing import BACKWARD, FORWARD, GREY, box, label, svg
+from drawing import BACKWARD, FORWARD, GREY, box, label, page, svg
 
 import cygrad as cg
 
@@ -185,4 +185,5 @@ def learned():
     return svg(780, 200, parts)
 
 
-FIGURES = {"block-memory.svg": memory, "learned-attention.svg": learned}
+FIGURES = {"block-memory.svg": memory, "learned-attention.svg": learned,
+           "query.html": lambda: page("query", WORD[:-1])}
