@@ -7,5 +7,5 @@ Options.buffer_max_dims = 3     # memoryviews must have the size of cygrad's; ot
 
 setup(ext_modules=cythonize(
     [Extension(name, [name + ".pyx"], include_dirs=[cygrad.get_include()])
-     for name in ("cygrad_log_cosh", "cygrad_moving_average")],
+     for name in ("cygrad_log_cosh", "cygrad_log_cosh_loop", "cygrad_moving_average")],
 ))
