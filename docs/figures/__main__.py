@@ -19,10 +19,12 @@ import model
 import nets
 import ranks
 import solvers
+import speed
 import start
 import transformer
 
-MODULES = backward, basics, budgets, derivatives, fusing, kernels, model, nets, ranks, solvers, start, transformer
+MODULES = (backward, basics, budgets, derivatives, fusing, kernels, model, nets, ranks, solvers, speed, start,
+           transformer)
 FIGURES = {name: draw for module in MODULES for name, draw in module.FIGURES.items()}
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Chapters 25 to 28: nets, buffers in an arena, addresses and times, and a loop."""
+"""Chapters 25 to 28: nets, buffers in an arena, addresses and times, a program and a loop."""
 
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -7,7 +7,7 @@ from drawing import BACKWARD, EDGE, FORWARD, GREY, box, element, label, page, sv
 
 import cygrad as cg
 from cygrad.demo.training import cnn, mlp
-from cygrad.graph import Net
+from cygrad.graph import Net, Workspace
 
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "results" / "nets.md"
 
@@ -28,10 +28,12 @@ def branches():
     return net
 
 
+NEAR = 1e-4
+
 def roots(turns=6):
     """Newton's iteration for the square roots of x, until all are near, and the gradient of their sum."""
     far, turn = Net("far"), Net("turn")
-    far.any([far.greater([far.abs(far.sub([far.mul(["y", "y"]), "x"])), 1e-4])], "some")
+    far.any([far.greater([far.abs(far.sub([far.mul(["y", "y"]), "x"])), NEAR])], "some")
     turn.mul([turn.add(["y", turn.div(["x", "y"])]), 0.5], "next")
     for net in (far, turn): net.inputs = ["y", "x"]
     net = Net("roots")
@@ -39,6 +41,34 @@ def roots(turns=6):
     net.sum("root", "loss")
     net.add_gradient_operators(["loss"])
     return net
+
+
+def product_with_exponential():
+    """x x e^x: a net in which x is read three times, with its gradients."""
+    net = Net("three readers")
+    net.sum(net.mul([net.mul(["x", "x"], "p"), net.exp("x", "e")], "y"), "loss")
+    net.add_gradient_operators(["loss"])
+    return net
+
+
+WALKED = {"linear, square, sum": first, "two readers of x": branches, "three readers of x": product_with_exponential}
+
+
+def walked(net):
+    """The operators of a net and its gradient operators, each of these with the place of the operator it belongs to."""
+    forward = [o for o in net.operators if not o.is_gradient]
+    backward, at = [], len(forward)
+    for o in net.operators[len(forward):]:
+        stem = o.type.removesuffix("_gradient")
+        if stem != o.type: at = next(i for i in range(at - 1, -1, -1) if forward[i].type == stem)
+        backward.append({"text": str(o), "inputs": o.inputs, "outputs": o.outputs,
+                         "of": at if stem != o.type else None})
+    return {"forward": [{"text": str(o), "inputs": o.inputs} for o in forward], "backward": backward}
+
+
+def walk():
+    """The page where the gradient operators of a net are written one by one."""
+    return page("walk", {name: walked(make()) for name, make in WALKED.items()})
 
 
 EXAMPLE = {"a": (2, 0, 1), "b": (2, 1, 3), "c": (3, 2, 3)}      # units of memory, first step, last step
@@ -113,6 +143,34 @@ def training_net(model, shape):
     return Net.capture(step, (shape, "float32"), ((shape[0],), "int64"))
 
 
+def dropping():
+    """A training step of a small net with dropout, for 16 rows."""
+    cg.random.seed(0)
+    nn = cg.nn
+    return training_net(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 2)), (16, 4))
+
+
+def program(net, rows):
+    """The steps of its program for this many rows, the buffers in its arena, and how many numbers a run draws."""
+    workspace = Workspace()
+    workspace.feed("x", cg.ones((rows, 4)))
+    workspace.feed("target", cg.zeros(rows, "int64"))
+    plan, before = net.plan({"x": ((rows, 4), "float32"), "target": ((rows,), "int64")}), drawn()
+    workspace.run(net)
+    buffers = [{"operator": r.operator, "nbytes": r.nbytes, "offset": r.offset, "first": r.first, "last": r.last}
+               for r in plan.rows]
+    return {"steps": plan.steps, "buffers": buffers, "bytes": plan.peak_bytes, "drawn": drawn() - before}
+
+
+def drawn(): return cg.random.default_generator.state[1]
+
+
+def replay():
+    """The page where a program runs step by step, for batches of two sizes."""
+    net, position = dropping(), drawn()
+    return page("replay", {"programs": {f"{rows} rows": program(net, rows) for rows in (16, 5)}, "position": position})
+
+
 COLORS = {"input": "#cbd5e1", "parameter": "#c4d79b", ".grad": "#f0b49e", "arena": "#a5c9e1"}
 
 
@@ -165,5 +223,6 @@ FIGURES = {
     "placements.svg": placements, "packing.html": packing,
     "arena-mlp.svg": lambda: arena(mlp()), "arena-cnn.svg": lambda: arena(cnn()),
     "addresses.svg": addresses, "times.svg": times, "roots.svg": lambda: roots().to_svg(),
+    "walk.html": walk, "replay.html": replay, "loop.html": lambda: page("loop", NEAR),
     "roots-plan.svg": lambda: roots().plan({"x": ((1000,), "float64")}).plot(),
 }
