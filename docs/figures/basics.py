@@ -1,8 +1,10 @@
 """Chapters 5, 11, 13, 14 and 20: views, the graph of forty lines, scopes, the parts of an operator, a memory report."""
 
+import json
 import re
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from drawing import BACKWARD, CATEGORIES, EDGE, FORWARD, GREY, box, element, line, page, svg, text
 
@@ -156,25 +158,33 @@ def operator():
 
 # ---- chapter 14: a step in bytes -------------------------------------------------------------------------------------
 
-def report():
-    """The live bytes of the chapter's second step, by category, after each event."""
+def steps(named):
+    """The events of the chapter's second step: phase, kind, operation, bytes and category, and the live bytes by
+    category after it. named: the hidden values have the name h until the step returns."""
     w1, w2, w3 = (cg.ones(shape).attach_grad() for shape in ((128, 64), (128, 128), (10, 128)))
     images, labels = cg.ones((256, 64)), cg.zeros(256, "int64")
     solver = cg.optim.Adam()
     solver.set_parameters([w1, w2, w3])
-    moments, phases = [], []
+    seen, buffers = [], {}
 
     def watch(event):
-        moments.append(cg.memory.stats()["by_category"])
-        phases.append(phase)
+        kind, buffer, nbytes, category = event
+        if kind == "allocate": buffers[buffer] = len(seen)
+        seen.append([phase, kind, buffers.get(buffer), nbytes, category, cg.memory.stats()["by_category"]])
+
+    def network():
+        h = cg.relu(cg.linear(images, w1))
+        return cg.linear(cg.relu(cg.linear(h, w2)), w3)
 
     def step():
         nonlocal phase
         phase = "forward"
         with cg.record():
-            h = cg.relu(cg.linear(images, w1))
-            h = cg.relu(cg.linear(h, w2))
-            loss = cg.cross_entropy(cg.linear(h, w3), labels)
+            if named:
+                h = cg.relu(cg.linear(images, w1))
+                h = cg.relu(cg.linear(h, w2))
+                loss = cg.cross_entropy(cg.linear(h, w3), labels)
+            else: loss = cg.cross_entropy(network(), labels)
         phase = "backward"
         loss.backward()
         phase = "update"
@@ -182,7 +192,28 @@ def report():
 
     phase = ""
     step()
-    with cg.memory.events(watch): step()
+    with cg.memory.profile() as profile, cg.memory.events(watch): step()
+    with TemporaryDirectory() as folder:
+        profile.save(Path(folder, "trace.json"))
+        events = json.loads(Path(folder, "trace.json").read_text())["traceEvents"]
+    begun = sorted((e for e in events if e["ph"] == "b"), key=lambda e: e["ts"])
+    allocated = (k for k, event in enumerate(seen) if event[1] == "allocate")
+    names = dict(zip(allocated, (e["name"] for e in begun), strict=True))
+    for event in seen: event[2] = names.get(event[2], "")
+    return seen
+
+
+def stepping():
+    """The page with the events of two steps, one with the name h and one without."""
+    found = [[[*event[:5], [event[5][name] for name in CATEGORIES]] for event in steps(named)]
+             for named in (True, False)]
+    return page("report", {"colors": CATEGORIES, "steps": found})
+
+
+def report():
+    """The live bytes of the chapter's second step, by category, after each event."""
+    seen = steps(True)
+    moments, phases = [event[5] for event in seen], [event[0] for event in seen]
     sums = [sum(moment.values()) for moment in moments]
     peak, across = max(sums), 600 / len(sums)
     parts = []
@@ -208,4 +239,4 @@ def report():
 
 FIGURES = {"views.svg": views, "strides.html": strides, "scalar-graph.svg": scalar_graph,
            "flow.html": lambda: page("flow"), "scopes.svg": scopes, "modes.html": modes, "operator.svg": operator,
-           "report.svg": report}
+           "report.svg": report, "report.html": stepping}
