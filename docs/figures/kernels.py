@@ -55,7 +55,7 @@ json.dump(moments, sys.stdout)
 
 
 def spans():
-    """The buffers of the chapter's first exercise at their addresses, at three moments of a process of its own."""
+    """The buffers of the chapter's last exercise at their addresses, at three moments of a process of its own."""
     moments = json.loads(subprocess.run([sys.executable, "-c", MOMENTS], check=True, capture_output=True).stdout)
     mib, base = 1 << 20, moments[0][0][0][0]
     across, parts, first = 640 / 56, [], moments[0][0]
@@ -70,6 +70,11 @@ def spans():
             x, color = 20 + (begin - base) / mib * across, FORWARD if [begin, size] in first else BACKWARD
             parts.append(box(x, y + 8, size / mib * across, 34, color, f"{size // mib}"))
     return svg(680, 240, parts)
+
+
+def arena():
+    """The page that runs requests by the rules of the arena."""
+    return page("arena")
 
 
 # ---- chapter 23: patches ---------------------------------------------------------------------------------------------
@@ -168,4 +173,4 @@ def tiles():
 
 
 FIGURES = {"steps.svg": steps, "spans.svg": spans, "windows.svg": windows, "scores.svg": scores, "layers.svg": layers,
-           "kept.html": kept, "tiles.html": tiles}
+           "kept.html": kept, "tiles.html": tiles, "arena.html": arena}

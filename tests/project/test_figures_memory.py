@@ -1,9 +1,13 @@
-"""The figures of chapter 14 that react say what cygrad computes. Run with the extras docs and test:
+"""The figures of chapters 14 and 15 that react say what cygrad computes. Run with the extras docs and test:
 `make docs-test`."""
 
 import contextlib
 import io
+import json
+import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,3 +38,49 @@ def test_the_report_has_the_peaks_of_the_chapter(figure, browser):
         assert all(f"{nbytes:,} {category}" in text for category, nbytes in rows.items()), text
     profile = None
     names.clear()
+
+
+# ---- chapter 15 ------------------------------------------------------------------------------------------------------
+
+REQUESTS = """
+import json, re, sys
+import cygrad as cg
+
+blocks, states = {}, []
+for freed, name, size in re.findall(r"-(\\w)|(\\w)=(\\d+)", sys.argv[1]):
+    if freed: del blocks[freed]
+    else: blocks[name] = cg.empty(int(size) << 20, "uint8")
+    stats = cg.memory.stats()
+    at = {name: x.numpy().ctypes.data for name, x in blocks.items()}
+    states.append([at, stats["live_bytes"], stats["live_bytes"] + stats["cached_bytes"]])
+first = min(min(at.values(), default=1 << 60) for at, *_ in states)
+json.dump([[{name: x - first for name, x in at.items()}, *counts] for at, *counts in states], sys.stdout)
+"""
+
+
+def requests(draws):
+    """Requests of up to 30 MiB at once: small blocks, of which every second is freed, then larger ones, and again."""
+    live, names, text = {}, iter("abcdefghijklmnopqrstuvwxyz"), []
+    for sizes in ([2, 2, 3, 4], [5, 6, 7], [2, 3, 8]):
+        while sum(live.values()) + (size := draws.choice(sizes)) <= 30 and (name := next(names, "")):
+            live[name] = size
+            text.append(f"{name}={size}")
+        for name in list(live)[draws.randint(0, 1)::2]:
+            del live[name]
+            text.append(f"-{name}")
+    return " ".join(text)
+
+
+def test_the_arena_places_blocks_as_cygrad_does(figure, browser):
+    """Each program in a new process, because what was live before bounds what is decommitted."""
+    told, draws, purged = figure("arena"), random.Random(0), 0
+    for text in browser.run("programs") + [requests(draws) for _ in range(40)]:
+        result = subprocess.run([sys.executable, "-c", REQUESTS, text], capture_output=True, text=True, check=True)
+        found = browser.run(f"""run({json.dumps(text)}).map(s => [Object.fromEntries(s.spans.filter(span => span.name)
+                                .map(span => [span.name, 4096 * span.at])), s.live * 2 ** 20, s.held * 2 ** 20])""")
+        assert found == json.loads(result.stdout), text
+        purged += browser.run(f"run({json.dumps(text)}).some(s => s.has.indexOf(0) < s.has.lastIndexOf(1))")
+    assert purged > 10                      # programs that took pages from free spans
+    text = told(requests="a=3 b=2 -a c=2")
+    assert text.startswith("Request 4 of 4 is c=2. Live 4 MiB, held 5.1 MiB.") and text.endswith(" would hold 7 MiB.")
+    assert told(step=3).startswith("Request 3 of 4 is -a. Live 2 MiB, ")
