@@ -1,7 +1,7 @@
 """Chapter 16: the bytes of a training step of a small language model."""
 
 import numpy as np
-from drawing import CATEGORIES, box, svg, text
+from drawing import CATEGORIES, box, page, svg, text
 
 import cygrad as cg
 from cygrad import nn
@@ -62,4 +62,17 @@ def batches():
     return svg(660, y + 24, parts)
 
 
-FIGURES = {"batches.svg": batches}
+def accounts():
+    """The page with the bytes of a model of another size, by the formulas of the chapter."""
+    states = {}
+    for make in (cg.optim.Adam, cg.optim.Momentum, cg.optim.Sgd):
+        parameter = cg.ones(1000).attach_grad()
+        solver = make(lr=0.1)
+        solver.set_parameters([parameter])
+        states[make.__name__] = cg.memory.stats()["by_category"]["optimizer"] // parameter.nbytes
+        del solver
+    colors = {name: CATEGORIES[name] for name in ("parameters", "optimizer", "gradients", "saved")}
+    return page("model", {"states": states, "colors": colors, "characters": Model().scores.weight.shape[0]})
+
+
+FIGURES = {"batches.svg": batches, "model.html": accounts}

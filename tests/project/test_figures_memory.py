@@ -1,9 +1,11 @@
-"""The figures of chapters 14 and 15 that react say what cygrad computes. Run with the extras docs and test:
+"""The figures of chapters 14 to 16 that react say what cygrad computes. Run with the extras docs and test:
 `make docs-test`."""
 
 import contextlib
+import importlib
 import io
 import json
+import math
 import random
 import re
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import cygrad as cg
 
 ROOT = Path(__file__).resolve().parents[2]
 WALKTHROUGH = ROOT / "docs" / "walkthrough"
@@ -84,3 +87,24 @@ def test_the_arena_places_blocks_as_cygrad_does(figure, browser):
     text = told(requests="a=3 b=2 -a c=2")
     assert text.startswith("Request 4 of 4 is c=2. Live 4 MiB, held 5.1 MiB.") and text.endswith(" would hold 7 MiB.")
     assert told(step=3).startswith("Request 3 of 4 is -a. Live 2 MiB, ")
+
+
+# ---- chapter 16 ------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("width, blocks, sequences, steps", [(64, 1, 1, 32), (128, 2, 8, 64), (192, 3, 2, 288)])
+def test_the_account_of_a_model_is_exact(figure, browser, monkeypatch, width, blocks, sequences, steps):
+    """Parameters, gradients, states and saved bytes are those of a step of the model."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "figures"))
+    model = importlib.import_module("model").Model(width=width, layers=blocks, length=steps)
+    told = figure("model")
+    told(width=width, blocks=blocks, steps=steps, sequences=int(math.log2(sequences)))
+    for name in "Adam", "Momentum", "Sgd":
+        solver = getattr(cg.optim, name)(model.parameters(), lr=0.1)
+        with cg.record() as tape: scores = model(cg.zeros((sequences, steps), "int64"))
+        counted = cg.memory.stats()["by_category"]
+        found = browser.run(f"account({width}, {blocks}, {sequences}, {steps}, '{name}')")
+        assert found == {"parameters": counted["parameters"], "optimizer": counted["optimizer"],
+                         "gradients": counted["parameters"], "saved": tape.saved_bytes}
+        assert (f" with {name}, and {sequences} sequence" in told(solver=name)
+                and f" {counted['optimizer']:,} bytes of states, and forward saves {tape.saved_bytes:,} " in told())
+        del tape, scores, solver
