@@ -1,6 +1,6 @@
 """Chapter 17: what a budget costs on a chain."""
 
-from drawing import svg
+from drawing import page, svg
 
 import cygrad as cg
 from cygrad.drawing.svg import element, label
@@ -68,4 +68,4 @@ def curve():
     return svg(WIDTH, HEIGHT, parts, 13)
 
 
-FIGURES = {"budget.svg": curve}
+FIGURES = {"budget.svg": curve, "segments.html": lambda: page("segments")}

@@ -1,4 +1,4 @@
-"""The figures of chapters 14 to 16 that react say what cygrad computes. Run with the extras docs and test:
+"""The figures of chapters 14 to 17 that react say what cygrad computes. Run with the extras docs and test:
 `make docs-test`."""
 
 import contextlib
@@ -20,6 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 WALKTHROUGH = ROOT / "docs" / "walkthrough"
 
 pytestmark = pytest.mark.slow
+
+
+def saved():
+    return cg.memory.stats()["by_category"]["saved"]
 
 
 # ---- chapter 14 ------------------------------------------------------------------------------------------------------
@@ -108,3 +112,34 @@ def test_the_account_of_a_model_is_exact(figure, browser, monkeypatch, width, bl
         assert (f" with {name}, and {sequences} sequence" in told(solver=name)
                 and f" {counted['optimizer']:,} bytes of states, and forward saves {tape.saved_bytes:,} " in told())
         del tape, scores, solver
+
+
+# ---- chapter 17 ------------------------------------------------------------------------------------------------------
+
+def part_of_chain(count):
+    """A function of this many steps of the chapter's chain."""
+    def f(x):
+        for _ in range(count): x = cg.sin(cg.exp(x * 0.1))
+        return x
+    return f
+
+
+def alive(n, k):
+    """The values that are saved when backward begins on a chain of n steps in checkpoint() of k, and the most later."""
+    x, seen = cg.ones(100).attach_grad(), []
+    with cg.record():
+        y = x
+        for at in range(0, n, k): y = cg.checkpoint(part_of_chain(min(k, n - at)), y)
+    first = saved()
+    with cg.memory.events(lambda event: seen.append(saved())): y.backward(cg.ones(100))
+    return first // x.nbytes, max(seen) // x.nbytes
+
+
+@pytest.mark.parametrize("n, k", [(60, 1), (60, 7), (60, 8), (60, 10), (60, 30), (16, 3), (100, 9), (100, 40)])
+def test_checkpoints_keep_what_the_figure_says(figure, browser, n, k):
+    first, most = alive(n, k)
+    told = figure("segments")
+    text = told(steps=n, distance=k)
+    assert f"begins with {first} value" in text and f" at most {most} are alive at once" in text
+    assert f": {first} {'is' if first == 1 else 'are'} alive." in text
+    assert max(int(re.search(r"(\d+) (is|are) alive\.", told(moment=at))[1]) for at in range(1, n + 1)) == most
