@@ -1,4 +1,7 @@
-"""Chapter 17: what a budget costs on a chain."""
+"""Chapters 17 and 18: what a budget costs on a chain, and what a copy in a file costs."""
+
+import re
+from pathlib import Path
 
 from drawing import page, svg
 
@@ -68,4 +71,13 @@ def curve():
     return svg(WIDTH, HEIGHT, parts, 13)
 
 
-FIGURES = {"budget.svg": curve, "segments.html": lambda: page("segments")}
+SPILLING = Path(__file__).parents[2] / "cygrad" / "memory" / "spilling.pyx"
+
+
+def copying():
+    """The page with the price of a copy, by the formula and the constants of spilling.pyx."""
+    constants = dict(re.findall(r"^cdef double (ONE|SHARE) = (\S+)", SPILLING.read_text(), re.M))
+    return page("copying", {"once": float(constants["ONE"]), "share": float(constants["SHARE"])})
+
+
+FIGURES = {"budget.svg": curve, "segments.html": lambda: page("segments"), "copying.html": copying}

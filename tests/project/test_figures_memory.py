@@ -1,4 +1,4 @@
-"""The figures of chapters 14 to 17 that react say what cygrad computes. Run with the extras docs and test:
+"""The figures of chapters 14 to 18 that react say what cygrad computes. Run with the extras docs and test:
 `make docs-test`."""
 
 import contextlib
@@ -10,6 +10,7 @@ import random
 import re
 import subprocess
 import sys
+import timeit
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,49 @@ def test_checkpoints_keep_what_the_figure_says(figure, browser, n, k):
     assert f"begins with {first} value" in text and f" at most {most} are alive at once" in text
     assert f": {first} {'is' if first == 1 else 'are'} alive." in text
     assert max(int(re.search(r"(\d+) (is|are) alive\.", told(moment=at))[1]) for at in range(1, n + 1)) == most
+
+
+# ---- chapter 18 ------------------------------------------------------------------------------------------------------
+
+def passes(x, f, n):
+    """A chain of n calls of f, and its backward."""
+    x.grad = None
+    with cg.record():
+        y = x
+        for _ in range(n): y = f(y)
+        z = y.sum()
+        del y
+    z.backward()
+
+
+def sent(x, f, n, folder):
+    """The bytes that a budget of 0.4 of the chain's memory writes, the calls that it repeats, and the seconds of f."""
+    cg.memory.reset_peak()
+    before = cg.memory.stats()["live_bytes"]
+    passes(x, f, n)
+    peak = cg.memory.stats()["peak_bytes"]
+    with cg.memory.budget(before + int(0.4 * (peak - before)), offload=folder) as b: passes(x, f, n)
+    times = timeit.repeat(lambda: f(x), number=1, repeat=20)
+    return b.written_bytes, b.recomputed.calls, sorted(times)[10]
+
+
+def test_a_budget_takes_the_way_of_the_figure(figure, tmp_path):
+    """What is small and cheap is computed again, and what is large and dear is written."""
+    told, w = figure("copying"), cg.random.normal((512, 512)) * 0.04
+    for shape, f, n in (((1000,), part_of_chain(1), 60), ((512, 512), lambda y: cg.tanh(y @ w), 20)):
+        x = cg.ones(shape).attach_grad()
+        written, calls, seconds = sent(x, f, n, tmp_path)
+        text = told(bytes=math.log2(x.nbytes), again=math.log10(seconds))
+        assert bool(written) == ("writes it to the folder" in text) == (len(shape) == 2), (text, written)
+        assert bool(calls) == ("computes it again" in text), (text, calls)
+
+
+def test_the_price_of_a_copy_is_that_of_the_source(figure, browser):
+    """cost() of spilling.pyx, whose constants are in the page."""
+    source = ROOT.joinpath("cygrad", "memory", "spilling.pyx").read_text()
+    assert "return 2 * ONE + nbytes * (self.reading_time() + writing)" in source
+    assert "SHARE * self.job.seconds" in source
+    figure("copying")
+    for nbytes, speed, waiting in ((0, 1e9, 0), (1 << 20, 2e9, 0), (3 << 20, 5e8, 0.5)):
+        each = (0.125 + waiting) / speed
+        assert browser.run(f"cost({nbytes}, {speed}, {waiting})") == pytest.approx(2 * 50e-6 + nbytes * (each + each))
