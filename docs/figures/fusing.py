@@ -1,6 +1,6 @@
 """Chapter 19: live memory of a step whose gradients are stored, and of one whose gradients are not."""
 
-from drawing import svg
+from drawing import page, svg
 
 import cygrad as cg
 from cygrad.drawing.svg import element, label
@@ -57,4 +57,38 @@ def courses():
     return svg(WIDTH, HEIGHT, parts, 13)
 
 
-FIGURES = {"fused.svg": courses}
+def course(rule, fuse, layers=4, size=768):
+    """The events of backward and update: what happened, bytes, category, and the live bytes more than before."""
+    weights = [cg.ones((size, size)).attach_grad() for _ in range(layers)]
+    solver = getattr(cg.optim, rule)(1e-9)
+    solver.set_parameters(weights)
+    if fuse: solver.fuse_into_backward()
+    seen = []
+
+    def run(watch):
+        for w in weights: w.grad = None
+        with cg.record():
+            h = cg.ones((1, size))
+            for w in weights: h = cg.linear(h, w)
+            loss = h.sum()
+        del h
+        before = cg.memory.stats()["live_bytes"]
+
+        def look(event): seen.append([event[0], *event[2:], cg.memory.stats()["live_bytes"] - before])
+        with cg.memory.events(look if watch else lambda event: None):
+            loss.backward()
+            solver.update()
+
+    run(False)
+    run(True)
+    return seen
+
+
+def coming():
+    """The page with the events of a step by rule, with stored gradients and fused."""
+    found = {rule: {"stored": course(rule, False), "fused": course(rule, True)}
+             for rule in ("Sgd", "Momentum", "Adam", "Lamb")}
+    return page("fused", {"courses": found, "weight": 4 * 768 * 768, "layers": 4})
+
+
+FIGURES = {"fused.svg": courses, "fused.html": coming}

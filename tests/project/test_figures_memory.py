@@ -1,4 +1,4 @@
-"""The figures of chapters 14 to 18 that react say what cygrad computes. Run with the extras docs and test:
+"""The figures of chapters 14 to 19 that react say what cygrad computes. Run with the extras docs and test:
 `make docs-test`."""
 
 import contextlib
@@ -190,3 +190,29 @@ def test_the_price_of_a_copy_is_that_of_the_source(figure, browser):
     for nbytes, speed, waiting in ((0, 1e9, 0), (1 << 20, 2e9, 0), (3 << 20, 5e8, 0.5)):
         each = (0.125 + waiting) / speed
         assert browser.run(f"cost({nbytes}, {speed}, {waiting})") == pytest.approx(2 * 50e-6 + nbytes * (each + each))
+
+
+# ---- chapter 19 ------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("rule", ["Sgd", "Momentum", "Adam", "Lamb"])
+def test_gradients_take_what_the_figure_says(figure, rule):
+    """The peaks of backward with fused and with stored gradients, from the pool's own counter."""
+    peaks = []
+    for fuse in (True, False):
+        weights = [cg.ones((768, 768)).attach_grad() for _ in range(4)]
+        solver = getattr(cg.optim, rule)(1e-9)
+        solver.set_parameters(weights)
+        if fuse: solver.fuse_into_backward()
+        with cg.record():
+            h = cg.ones((1, 768))
+            for w in weights: h = cg.linear(h, w)
+            loss = h.sum()
+        del h
+        cg.memory.reset_peak()
+        before = cg.memory.stats()["live_bytes"]
+        loss.backward()
+        peaks.append(cg.memory.stats()["peak_bytes"] - before)
+    told = figure("fused")
+    text = told(rule=rule, gradients="fused")
+    assert f" The most in this pass is {peaks[0]:,} bytes, and {peaks[1]:,} bytes with" in text
+    assert told(gradients="stored").endswith(f" The most in this pass is {peaks[1]:,} bytes.")
