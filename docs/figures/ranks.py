@@ -1,9 +1,10 @@
-"""Chapter 29: sums during backward, and the model of more ranks, from benchmarks/results/ranks.md."""
+"""Chapter 29: ranks that exchange parts; sums during backward and the model of more ranks, from
+benchmarks/results/ranks.md."""
 
 import re
 from pathlib import Path
 
-from drawing import BACKWARD, FORWARD, box, line, svg, text
+from drawing import BACKWARD, FORWARD, box, line, page, svg, text
 
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "results" / "ranks.md"
 
@@ -55,4 +56,4 @@ def scaling():
     return svg(560, 32 + 42 * len(rows) + 4, parts)
 
 
-FIGURES = {"overlap.svg": overlap, "scaling.svg": scaling}
+FIGURES = {"overlap.svg": overlap, "scaling.svg": scaling, "exchange.html": lambda: page("exchange")}

@@ -1,4 +1,4 @@
-"""The figures of chapters 14 to 19 that react say what cygrad computes. Run with the extras docs and test:
+"""The figures of chapters 14 to 19 and 29 that react say what cygrad computes. Run with the extras docs and test:
 `make docs-test`."""
 
 import contextlib
@@ -10,12 +10,16 @@ import random
 import re
 import subprocess
 import sys
+import threading
 import timeit
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cygrad as cg
+from cygrad.comm import sums
 
 ROOT = Path(__file__).resolve().parents[2]
 WALKTHROUGH = ROOT / "docs" / "walkthrough"
@@ -216,3 +220,41 @@ def test_gradients_take_what_the_figure_says(figure, rule):
     text = told(rule=rule, gradients="fused")
     assert f" The most in this pass is {peaks[0]:,} bytes, and {peaks[1]:,} bytes with" in text
     assert told(gradients="stored").endswith(f" The most in this pass is {peaks[1]:,} bytes.")
+
+
+# ---- chapter 29 ------------------------------------------------------------------------------------------------------
+
+class ThreadChannel:
+    """A channel between ranks that are threads of this process. It counts the bytes that a rank sends in each round."""
+
+    def __init__(self, rank, size, boxes, barrier):
+        self.rank, self.size, self.boxes, self.barrier, self.sent = rank, size, boxes, barrier, []
+
+    def swap(self, sent, received):
+        self.boxes[self.rank] = [x.copy() for x in sent]
+        self.sent.append(sum(x.nbytes for r, x in enumerate(sent) if r != self.rank))
+        self.barrier.wait(20)
+        for r in range(self.size):
+            if r != self.rank: received[r][...] = self.boxes[r][self.rank]
+        self.barrier.wait(20)
+
+
+@pytest.mark.parametrize("n, m, result", [(2, 8, "sum"), (4, 8, "mean"), (5, 8, "sum"), (6, 2, "mean"), (3, 7, "sum")])
+def test_ranks_exchange_what_the_figure_says(figure, browser, n, m, result):
+    """cygrad's own all_reduce, on n ranks of which rank r has r + 1 everywhere."""
+    boxes, barrier = [None] * n, threading.Barrier(n)
+
+    def run(rank):
+        channel = ThreadChannel(rank, n, boxes, barrier)
+        pack = sums.pack_for(channel, m, np.dtype("float32"))
+        sums.all_reduce(channel, np.full(m, rank + 1, "float32"), pack, divisor=n if result == "mean" else 1)
+        return channel.sent, pack.out[:m].tolist()
+
+    with ThreadPoolExecutor(n) as pool: ranks = list(pool.map(run, range(n)))
+    told = figure("exchange")
+    found = browser.run(f"exchange({n}, {m}, {json.dumps(result == 'mean')})")
+    assert found["sent"] == [counts for counts, _ in ranks]
+    assert all(values == [found["total"]] * m for _, values in ranks)
+    text, whole = told(ranks=n, numbers=m, moment=3, result=result), [sum(counts) for counts, _ in ranks]
+    listed = f"each rank sends {whole[0]}" if len({*whole}) == 1 else f"the ranks send {', '.join(map(str, whole))}"
+    assert f"In both rounds {listed} bytes" in text and text.endswith(f"the {result} {found['total']:g} everywhere.")
