@@ -47,6 +47,22 @@ def parser():
                       help="the seed of the weights, of dropout and of the order of the images")
     demo.add_argument("--output", default="out/digits.png", metavar="PATH",
                       help="the file of the picture (.png, .svg or .pdf), or its directory")
+    learn = commands.add_parser(
+        "learn", help="write exercises into a folder and check them",
+        description="Write the exercises of the walkthrough that are not there yet into a folder, check them in order, "
+                    "and explain the first that fails. Files that are there are never overwritten. The exit status is "
+                    "0 if all have passed that were asked for.")
+    learn.add_argument("folders", nargs="*", default=["cygrad-exercises"], metavar="FOLDER",
+                       help="the folder (default: cygrad-exercises); with --summary several")
+    what = learn.add_mutually_exclusive_group()
+    what.add_argument("--all", action="store_true", dest="every", help="check all exercises and explain all that fail")
+    what.add_argument("--reset", metavar="NAME", help="write one exercise anew and keep the old file beside it")
+    what.add_argument("--summary", action="store_true",
+                      help="check all and print a line for each folder, without writing anything into them")
+    learn.add_argument("--chapter", type=integer(1), metavar="N", help="only the exercises of this chapter")
+    learn.add_argument("--json", action="store_true", dest="as_json", help="check all and print the results as JSON")
+    learn.add_argument("--timeout", type=integer(1), default=20, dest="seconds", metavar="S",
+                       help="the seconds that a check may take (default: 20)")
     profile = commands.add_parser(
         "profile", allow_abbrev=False, help="run a script and show what its memory was used for at the peak",
         usage="python -m cygrad profile [--by COLUMN] [--html PATH] [--trace PATH] [--compare PATH] script.py "
@@ -113,6 +129,24 @@ def demo(options, _):
         print("stopped", file=sys.stderr)
         return 130
     return 0
+
+
+def learn(options, _):
+    from cygrad.learn import command, course
+
+    given = {name: value for name, value in vars(options).items() if name != "command"}
+    try: return command.run(**given)
+    except (course.LearnError, OSError) as e:
+        print(f"python -m cygrad learn: error: {described(e)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+
+
+def described(e):
+    """An error in one line: of the system, the file and the reason."""
+    return f"{e.filename}: {e.strerror}" if isinstance(e, OSError) and e.filename is not None else str(e)
 
 
 def profile(options, own):
@@ -183,7 +217,7 @@ def main(arguments=None):
         cut = arguments.index("--")
         arguments, own = arguments[:cut], arguments[cut + 1:]
     options = parser().parse_args(arguments)
-    return {"demo": demo, "profile": profile, "run": run}[options.command](options, own)
+    return {"demo": demo, "learn": learn, "profile": profile, "run": run}[options.command](options, own)
 
 
 if __name__ == "__main__":

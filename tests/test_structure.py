@@ -15,7 +15,7 @@ PACKAGE = Path(cg.__file__).parent
 LAYERS = {
     "bundles": -1, "kernels": 0, "core": 1, "ops": 2, "drawing": 2, "autograd": 3, "memory": 3, "random": 3,
     "linalg": 3, "io": 3, "array_api": 4, "nn": 4, "optim": 4, "func": 4, "nets": 4, "graph": 5, "testing": 5,
-    "trainers": 5, "comm": 5, "data": 5, "config": 6, "demo": 6, "estimators": 6, "__main__": 6,
+    "trainers": 5, "comm": 5, "data": 5, "config": 6, "demo": 6, "learn": 6, "estimators": 6, "__main__": 6,
 }
 APPLICATIONS = 6                                    # programs, which import cygrad as users do
 PUBLIC = 7                                          # cygrad/__init__.py, which exports the public names

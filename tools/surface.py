@@ -21,11 +21,11 @@ if Path(cygrad.__file__).resolve().parent.parent != BUILT:
     sys.exit(f"cygrad was imported from {cygrad.__file__}, not from {BUILT}")
 
 
-OPTIONAL = "cygrad.demo.", "cygrad.array_api.einops."     # they need other libraries
+OPTIONAL = "cygrad.demo.", "cygrad.learn.", "cygrad.array_api.einops."    # programs, and what needs other libraries
 
 
 def modules():
-    """Every module of the package by name, except for the demo, which is a program with its own requirements, and the
+    """Every module of the package by name, except for the demo and the exercises, which are programs, and the
     backend of einops. The name cygrad.graph stands for cygrad.nets here too."""
     sources = [*(ROOT / "cygrad").rglob("*.py"), *(ROOT / "cygrad").rglob("*.pyx")]
     names = {".".join(s.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for s in sources}

@@ -1,0 +1,38 @@
+"""Checks of chapter 6."""
+
+import numpy as np
+
+from cygrad.learn.checking import equal, expect
+
+
+def unbroadcast(reader):
+    rng = np.random.default_rng(0)
+    g = rng.integers(-3, 4, (4, 3)).astype("float64")
+    for g_shape, shape in (((4, 3), (4, 3)), ((4, 3), (3,)), ((4, 3), (4, 1)), ((4, 3), (1, 3)), ((4, 3), ()),
+                           ((2, 4, 3), (4, 1)), ((2, 4, 3), (1, 1, 3))):
+        g = rng.integers(-3, 4, g_shape).astype("float64")
+        got = np.asarray(reader.unbroadcast(g, shape))
+        missing = len(g_shape) - len(shape)
+        ones = [i for i, n in enumerate(shape) if n == 1 and g_shape[missing + i] != 1]
+        if got.shape != shape:
+            cause = "sum over the axes in front, which b does not have" if got.ndim > len(shape) else \
+                "an axis of size 1 stays: sum with keepdims=True" if got.ndim < len(shape) else \
+                f"sum over axis {ones[0]} of b, which has the size 1" if ones else "sum over the axes that b lacks"
+            expect(False, f"The gradient of b has shape {got.shape}, but b has shape {shape}: {cause} (chapter 6).")
+        right = g.sum(tuple(range(missing))).sum(tuple(ones), keepdims=True)
+        equal(f"The gradient of b, of shape {shape}, from g of shape {g_shape},", got, right,
+              "Contributions of an element that was repeated are added.",
+              [(right / (g.size / max(right.size, 1)), "This is a mean. Each use contributes to the sum.")])
+
+
+def product(reader):
+    rng = np.random.default_rng(0)
+    x, w, g = (rng.integers(-3, 4, shape).astype("float64") for shape in ((4, 3), (3, 2), (4, 2)))
+    got = reader.product_gradients(x, w, g)
+    expect(isinstance(got, tuple) and len(got) == 2, "product_gradients() returns a pair: the gradients of x and of w.")
+    swapped = "The gradients of x and of w have changed places."
+    equal("The gradient of x", got[0], g @ w.T, "Each element of y in row i has x[i, k] times w[k, j], so dx = g w'.",
+          [(x.T @ g, swapped)])
+    equal("The gradient of w", got[1], x.T @ g, "Its shape (k, m) can only come from x' (k, n) and g (n, m): dw = x' "
+                                                "g.",
+          [((x.T @ g) / len(x), "Nothing is averaged: the loss has decided that already.")])

@@ -1,0 +1,12 @@
+"""What takes the most? (chapter 14)
+
+Write `largest(step)`: run the function `step` inside of `cg.memory.profile()`, and return the pair (operation, bytes)
+of the operation that has the most bytes at the peak, all its rows together. What was alive before the profile, the rows
+of the operation "before", does not count. `at_peak()` has the rows; a row has `.operation` and `.bytes`.
+"""
+
+import cygrad as cg
+
+
+def largest(step):
+    ...  # your code

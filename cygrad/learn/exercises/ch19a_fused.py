@@ -1,0 +1,12 @@
+"""Descent without gradients (chapter 19).
+
+Write `train(weights, loss, lr, steps)`: so many steps of plain descent (`cg.optim.Sgd`) of the function `loss()`, which
+computes with the variables in the list `weights`. At no moment may the gradients of all weights be in memory: let the
+solver update within backward. It returns nothing.
+"""
+
+import cygrad as cg
+
+
+def train(weights, loss, lr, steps):
+    ...  # your code

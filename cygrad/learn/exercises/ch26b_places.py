@@ -1,0 +1,10 @@
+"""Places in an arena (chapter 26).
+
+Write `place(lives, order)`: a dict from names to offsets. `lives` is as in the exercise before: name -> (bytes, first,
+last). Take the buffers in the given order, and put each at the lowest offset where it overlaps no buffer that was
+placed before and is alive in a step in which it is alive.
+"""
+
+
+def place(lives, order):
+    ...  # your code

@@ -1,0 +1,13 @@
+"""Train by replay (chapter 27).
+
+Write `train(model, solver, x, t, steps)`: so many training steps with the loss `cg.cross_entropy(model(x), t)`, and
+return the list of losses as floats. Capture one step as a net (`Net.capture`), feed a `Workspace` with x and t, and run
+the net. The model may be called only once, while it is captured. The solver has the parameters of the model already.
+"""
+
+import cygrad as cg
+from cygrad.graph import Net, Workspace
+
+
+def train(model, solver, x, t, steps):
+    ...  # your code
