@@ -107,9 +107,15 @@ def print_failed(folder, failed):
         if (solved := folder.solved(exercise)) is not None: again = f", which was solved on {solved[:10]}, fails again"
         heading = f"{folder.file(exercise)} (chapter {exercise.chapter}, {course.TITLES[exercise.chapter]}){again}:"
         print(mark(heading, 1), STATES[verdict.state])
-        lines = verdict.text.splitlines()
-        if verdict.state == "wrong": lines[:1] = textwrap.wrap(lines[0], 98)
-        print(textwrap.indent("\n".join(lines), "  "), end="\n\n")
+        text = filled(verdict.text, "\n\n") if verdict.state == "new" else verdict.text
+        if verdict.state == "wrong": text = filled(text, "\n")
+        print(textwrap.indent(text, "  "), end="\n\n")
+
+
+def filled(text, between):
+    """The paragraphs of a text in 98 columns, but for those with an indented line."""
+    parts = text.split(between)
+    return between.join(part if "\n " in f"\n{part}" else textwrap.fill(part, 98) for part in parts)
 
 
 def print_progress(folder):

@@ -4,6 +4,7 @@ the program of that process: python -m cygrad.learn.running FILE EXERCISE RESULT
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from cygrad.learn import course
 from cygrad.learn.checking import Verdict, judge
 
 LINES = 10                      # of what a file prints, shown if its check fails
+LIMITS = {resource.RLIMIT_DATA: 4 << 30, resource.RLIMIT_FSIZE: 64 << 20}     # memory, and a file that is written
 
 
 def run(path, exercise, seconds):
@@ -31,7 +33,7 @@ def run(path, exercise, seconds):
         except (OSError, ValueError): verdict = Verdict("crash", crashed(status))
         if status is None: verdict = Verdict("time", f"It ran for {seconds:g} seconds and was stopped. Is there a loop "
                                                      "that does not end? (`--timeout` gives it more time.)")
-        if verdict.state not in ("passed", "new"): verdict = with_output(verdict, printed.read_bytes())
+        if verdict.state not in ("passed", "new"): verdict = with_output(verdict, last_part(printed))
     return verdict
 
 
@@ -47,6 +49,12 @@ def crashed(status):
     return f"Python ended with status {status} before the check was complete."
 
 
+def last_part(path, nbytes=1 << 16):
+    with open(path, "rb") as f:
+        f.seek(max(0, path.stat().st_size - nbytes))
+        return f.read()
+
+
 def with_output(verdict, printed):
     """The verdict, and the last lines that the file has printed."""
     lines = printed.decode(errors="replace").splitlines()[-LINES:]
@@ -55,6 +63,9 @@ def with_output(verdict, printed):
 
 
 def main(path, name, result):
+    for which, limit in LIMITS.items():             # (a mistake becomes an exception in place of a full machine)
+        _, hard = resource.getrlimit(which)
+        resource.setrlimit(which, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     verdict = judge(path, course.find(name))
     Path(result).write_text(json.dumps(verdict))

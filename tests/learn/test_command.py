@@ -251,6 +251,16 @@ def test_a_crash_does_not_take_the_command_down(tmp_path, line, said):
     assert in_a_process(tmp_path, f"import os\n{line}\n") == ("crash", said)
 
 
+@pytest.mark.parametrize(("line", "said"), [
+    ("x = bytearray(8 << 30)", "MemoryError\n    line 1, in <module>: x = bytearray(8 << 30)"),
+    ("while True: print('x' * 100_000)", "OSError: [Errno 27] File too large\n    line 1, in <module>: while True: "
+                                         "print('x' * 100_000)\nIt printed:\n    xxx"),
+])
+def test_memory_and_files_are_bounded(tmp_path, line, said):
+    state, text = in_a_process(tmp_path, f"{line}\n")
+    assert state == "error" and text.startswith(said)
+
+
 def test_the_command_in_a_process(tmp_path):
     """And `import cygrad` does not load the exercises."""
     folder = tmp_path / "mine"

@@ -1,8 +1,8 @@
 """Splitting needs joining (chapter 15).
 
-Free memory is a list of spans (start, size), in the order of their addresses; no two of them touch. Write `give(free,
-start, size)`: the list after the span (start, size), which was in use, was freed. Where it touches a free span, on one
-side or on both, they become one.
+Free memory is a list of spans (start, size), in the order of their addresses; no two of them touch. Write
+`give(free, start, size)`: the list after the span (start, size), which was in use, was freed. Where it touches a free
+span, on one side or on both, they become one.
 """
 
 
