@@ -52,6 +52,13 @@ def expect(condition, message):
     if not condition: raise Wrong(message)
 
 
+def pair(what, got):
+    """The two elements of a tuple or list; Wrong if `got` is something else. `what` says what it should be."""
+    expect(isinstance(got, (tuple, list)) and len(got) == 2, f"The function returns {shown(got)}, but {what} is right: "
+                                                             "two values in a tuple.")
+    return got
+
+
 def equal(what, got, right, look, mistakes=(), rtol=1e-4):
     """Raise Wrong unless `got` is `right`, numbers to `rtol` (0: to the bit). `what` begins the sentence, `look` says
     what to look at. `mistakes` are pairs: a wrong result that has one likely cause, and a sentence about it in place

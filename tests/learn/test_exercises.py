@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from learn_answers import WRONG
+from learn_answers import RIGHT, WRONG
 
 from cygrad.learn import course
 from cygrad.learn.checking import judge
@@ -51,6 +51,15 @@ def test_a_wrong_answer_gets_the_message_that_helps(name, mistake, old, new, sai
     path.write_text(text.replace(old, new))
     verdict = judge(path, exercise)
     assert not verdict.passed and said in verdict.text
+
+
+@pytest.mark.parametrize(("name", "begins", "body"), RIGHT, ids=[row[0] for row in RIGHT])
+def test_other_right_answers_pass(name, begins, body, tmp_path):
+    exercise = course.find(name)
+    head, found, _ = solution(exercise).partition("\n" + begins)
+    path = tmp_path / exercise.file.name
+    path.write_text(f"{head}\n{body}")
+    assert found and judge(path, exercise) == ("passed", "")
 
 
 def test_every_exercise_has_a_wrong_answer_a_check_and_a_solution():

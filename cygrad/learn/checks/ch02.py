@@ -23,14 +23,14 @@ def epoch(reader):
     first = cg.random.Generator(1).normal((3, 4))
     seen = []
 
-    class Watched(nn.Linear):
+    class Noting(nn.Linear):
         def forward(self, x):
             seen.append((x.shape[0], cg.is_recording()))
             return super().forward(x)
 
     def run(pass_over):
         cg.random.seed(0)
-        model = Watched(4, 3)
+        model = Noting(4, 3)
         model.weight.detach()[...] = first
         solver = cg.optim.Sgd(model.parameters(), lr=0.5)
         return pass_over(model, solver), model.weight.detach().numpy().copy()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cygrad.learn.checking import equal, expect
+from cygrad.learn.checking import equal, expect, pair
 
 
 def unbroadcast(reader):
@@ -29,10 +29,10 @@ def product(reader):
     rng = np.random.default_rng(0)
     x, w, g = (rng.integers(-3, 4, shape).astype("float64") for shape in ((4, 3), (3, 2), (4, 2)))
     got = reader.product_gradients(x, w, g)
-    expect(isinstance(got, tuple) and len(got) == 2, "product_gradients() returns a pair: the gradients of x and of w.")
+    dx, dw = pair("the pair of the gradients of x and of w", got)
     swapped = "The gradients of x and of w have changed places."
-    equal("The gradient of x", got[0], g @ w.T, "Each element of y in row i has x[i, k] times w[k, j], so dx = g w'.",
+    equal("The gradient of x", dx, g @ w.T, "Each element of y in row i has x[i, k] times w[k, j], so dx = g w'.",
           [(x.T @ g, swapped)])
-    equal("The gradient of w", got[1], x.T @ g, "Its shape (k, m) can only come from x' (k, n) and g (n, m): dw = x' "
+    equal("The gradient of w", dw, x.T @ g, "Its shape (k, m) can only come from x' (k, n) and g (n, m): dw = x' "
                                                 "g.",
           [((x.T @ g) / len(x), "Nothing is averaged: the loss has decided that already.")])

@@ -43,7 +43,7 @@ def parts(reader, whole=4):
     last = 2 * (x[9:].numpy().T @ (x[9:] @ w).numpy()) / 3
     for parts in (1, whole):
         rows.clear()
-        got = reader.gradient(w, x, parts)
+        got = reader.gradient(w.copy(), x, parts)
         equal(f"The gradient from {parts} parts", got, right,
               "The mean of the whole is the mean of the means of parts of equal size.",
               [(right * parts, "It is too large by the number of parts: divide by it, because the loss is a mean."),

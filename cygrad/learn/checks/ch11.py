@@ -1,7 +1,9 @@
 """Checks of chapter 11."""
 
+import numpy as np
+
 import cygrad as cg
-from cygrad.learn.checking import equal, expect, live
+from cygrad.learn.checking import equal, expect, live, plain
 
 
 def strides(reader):
@@ -27,8 +29,8 @@ def keep(reader):
     batches = [cg.random.Generator(k).normal((100, 64)) for k in range(3)]
     right = [b[b.sum(1).argmax().item()].tolist() for b in batches]
     rows = reader.best_rows(batches)
-    equal("The rows", [r.tolist() for r in rows], right, "Their values must be those of before.")
+    equal("The rows", [np.asarray(plain(r)).tolist() for r in rows], right, "Their values must be those of before.")
     del batches
     held, wanted = live() - before, 3 * 64 * 4
-    expect(held == wanted, f"The result holds {held:,} bytes, but three rows of 64 float32 numbers are {wanted:,} "
+    expect(held <= wanted, f"The result holds {held:,} bytes, but three rows of 64 float32 numbers are {wanted:,} "
                            "bytes. A view holds the whole buffer of its batch: a copy of the row does not.")

@@ -3,7 +3,7 @@
 import tempfile
 
 import cygrad as cg
-from cygrad.learn.checking import equal, expect
+from cygrad.learn.checking import equal, expect, pair
 
 
 def offload(reader):
@@ -25,8 +25,7 @@ def offload(reader):
 
     with tempfile.TemporaryDirectory() as folder:
         got = reader.gradient(watched, x, folder)
-    expect(isinstance(got, tuple) and len(got) == 2, "gradient() returns a pair: the gradient and the written bytes.")
-    gradient, written = got
+    gradient, written = pair("(gradient, bytes)", got)
     expect(saved and saved[0], "f was called outside of record(), so nothing is saved.")
     expect(gradient is not None, "The gradient is None. Make a variable of x (`attach_grad`) and return its `.grad` "
                                  "after backward().")

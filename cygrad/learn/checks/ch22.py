@@ -1,6 +1,6 @@
 """Checks of chapter 22."""
 
-from cygrad.learn.checking import equal, expect
+from cygrad.learn.checking import equal, expect, pair
 
 
 def block(reader):
@@ -11,8 +11,7 @@ def block(reader):
                                                                    "way round.")])
     for registers in (16, 32):
         got = reader.block(registers)
-        expect(isinstance(got, tuple) and len(got) == 2, "block() returns a pair (r, v).")
-        r, v = got
+        r, v = pair("(r, v)", got)
         used = r * v + v + 1
         expect(used <= registers, f"block({registers}) is {got}, which needs {used} registers: {r * v} sums, {v} "
                                   "vectors of B and a number of A.")

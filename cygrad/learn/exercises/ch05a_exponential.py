@@ -1,7 +1,7 @@
 """An exponential for the scalar autograd (chapter 5).
 
 `Scalar` is the class of the chapter. Write `exp(s)` for a Scalar s: a new Scalar with the value e^s and one parent, s,
-with the derivative of the result with respect to it. Compute the exponential once.
+with the derivative of the result with respect to it. The derivative is a number that you have already computed.
 """
 
 import heapq
