@@ -76,8 +76,8 @@ def difference(got, right, rtol):
         same = type(a) is not np.ndarray and type(b) is not np.ndarray and a == b
         return None if same else f"is {shown(got)}, but {shown(right)} is right"
     if a.shape != b.shape: return f"has shape {a.shape}, but {b.shape} is right"
-    atol = 1e-6 * max(1.0, float(np.abs(b).max(initial=0))) if rtol else 0.0
-    near = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+    atol = 1e-6 * max(1.0, float(np.abs(b[np.isfinite(b)]).max(initial=0))) if rtol else 0.0
+    with np.errstate(all="ignore"): near = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
     if near.all(): return None
     if a.size <= 12: return f"is {shown(got)}, but {shown(right)} is right"
     at = tuple(map(int, np.argwhere(~near)[0]))

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 FILES = Path(__file__).parent / "exercises"
 TITLES = dict(enumerate((
-    "A first gradient", "Digits", "Save, resume, deploy", "When something is wrong", "A scalar autograd in forty lines",
-    "From numbers to arrays", "Layers from scratch", "What a solver does", "Derivatives as functions",
-    "A transformer from nothing", "Numbers in memory", "The real graph, and what backward frees", "Modes and scopes",
-    "Reading the memory report", "What an allocator does", "Where the bytes of a real model are",
-    "Living under a budget", "Values on a disk", "Gradients that are never stored", "Adding an operator",
-    "How a kernel becomes fast", "How a product becomes fast", "A convolution as a product",
-    "Attention without its matrix", "From tape to net", "How a memory plan is made", "Replay", "Nets that decide",
-    "Many processes"), 1))
+    "A first gradient", "Learning digits", "Save, resume, deploy", "When something is wrong",
+    "A scalar autograd in forty lines", "From numbers to arrays", "Layers from scratch", "What a solver does",
+    "Derivatives as functions", "A transformer from nothing", "Numbers in memory",
+    "The real graph, and what backward frees", "Modes and scopes", "Reading the memory report",
+    "What an allocator does", "Where the bytes of a real model are", "Living under a budget", "Values on a disk",
+    "Gradients that are never stored", "Adding an operator", "How a kernel becomes fast",
+    "How a product becomes fast", "A convolution as a product", "Attention without its matrix", "From tape to net",
+    "How a memory plan is made", "Replay", "Nets that decide", "Many processes"), 1))
 
 
 class LearnError(Exception):

@@ -83,7 +83,7 @@ def test_progress_is_kept(learn, in_process):
     solve(SLOPE)
     status, out = learn()
     assert status == 1 and out.startswith("ch01a_slope is right.\ncygrad-exercises/ch01b_line.py")
-    assert out.endswith(f"Progress: 1 of {len(ALL)} exercises.\n   1  A first gradient{' ' * 25}1 of 2  ch01a\n")
+    assert out.endswith(f"Progress: 1 of {len(ALL)} exercises.\n   1  A first gradient{' ' * 25}1 of 3  ch01a\n")
     assert in_process == ["ch01a_slope", "ch01b_line"]
     learn()
     assert in_process == ["ch01b_line"]                             # the other is as it was when it passed
@@ -128,7 +128,7 @@ def test_all(learn, in_process):
     begun.write_text("")
     status, out = learn("--all")
     assert status == 1 and in_process == [e.name for e in ALL]
-    assert f"{ALL[3].file.name} (chapter 2, Digits): not begun" in out
+    assert f"{ALL[3].file.name} (chapter 2, Learning digits): not begun" in out
     assert f"{broken.name} (chapter {ALL[5].chapter}, {course.TITLES[ALL[5].chapter]}): not Python\n" in out
     assert "Python cannot read line 1" in out and f"{begun.name} (chapter" in out
     assert f"Progress: {len(ALL) - 3} of {len(ALL)} exercises." in out
@@ -160,10 +160,10 @@ def test_a_summary_of_a_class(learn):
     before = {p: p.read_bytes() for p in Path("class").rglob("*.*")}
     status, out = learn("--summary", "--chapter", 1, "class/ada", "class/ben", "class/cleo", "class/none")
     assert status == 1
-    assert out.splitlines() == ["class/ada    2 of 2", "class/ben    0 of 2; begun: ch01b (an exception)",
-                                "class/cleo   0 of 2", "class/none  is not a folder"]
+    assert out.splitlines() == ["class/ada    3 of 3", "class/ben    0 of 3; begun: ch01b (an exception)",
+                                "class/cleo   0 of 3", "class/none  is not a folder"]
     assert {p: p.read_bytes() for p in Path("class").rglob("*.*")} == before and not Path("class/none").exists()
-    assert learn("--summary", "--chapter", 1, "class/ada") == (0, "class/ada   2 of 2\n")
+    assert learn("--summary", "--chapter", 1, "class/ada") == (0, "class/ada   3 of 3\n")
     assert learn("class/ada", "class/ben")[0] == 2
 
 
@@ -172,15 +172,15 @@ def test_json(learn):
     solve(SLOPE)
     status, out = learn("--chapter", 1, "--json")
     [found] = json.loads(out)
-    assert status == 1 and (found["folder"], found["done"], found["of"]) == ("cygrad-exercises", 1, 2)
-    slope, line = found["exercises"]
+    assert status == 1 and (found["folder"], found["done"], found["of"]) == ("cygrad-exercises", 1, 3)
+    slope, line, _ = found["exercises"]
     assert slope["name"] == "ch01a_slope" and slope["state"] == "passed" and slope["solved"].startswith("20")
     assert line == {"name": "ch01b_line", "chapter": 1, "state": "new", "text": "", "solved": None}
     Path("other").mkdir()
     status, out = learn("--chapter", 1, "--json", "--summary", "cygrad-exercises", "other", "none")
     assert status == 1
     assert [(f["folder"], f["done"], [e["state"] for e in f["exercises"]]) for f in json.loads(out)] == [
-        ("cygrad-exercises", 1, ["passed", "new"]), ("other", 0, ["missing", "missing"]), ("none", 0, [])]
+        ("cygrad-exercises", 1, ["passed", "new", "new"]), ("other", 0, ["missing"] * 3), ("none", 0, [])]
 
 
 def test_errors_are_one_line(learn):

@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from learn_answers import RIGHT, WRONG
+from learn_right import RIGHT
+from learn_wrong import WRONG
 
 from cygrad.learn import course
 from cygrad.learn.checking import judge

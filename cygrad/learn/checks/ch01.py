@@ -3,7 +3,7 @@
 import numpy as np
 
 import cygrad as cg
-from cygrad.learn.checking import equal
+from cygrad.learn.checking import equal, expect
 
 
 def slope(reader):
@@ -40,3 +40,22 @@ def line(reader):
                (descent(x, y, steps, rate, total=True),
                 "This is the gradient of the sum of the squares. The loss is their mean."),
                ([0.0, 0.0], "a and b have not moved: write `a -= ...` on the variables themselves.")], rtol=1e-3)
+
+
+def differences(reader):
+    for what, f, x, right in (("x^2", lambda x: x * x, 3.0, 6.0), ("x^3", lambda x: x ** 3, -1.0, 3.0),
+                              ("e^x", np.exp, 2.0, np.exp(2.0))):
+        h = 0.5
+        equal(f"slope() of {what} at {x:g} for h = 0.5", reader.slope(f, x, h), (f(x + h) - f(x - h)) / (2 * h),
+              "It is (f(x + h) - f(x - h)) / (2 h).",
+              [((f(x + h) - f(x - h)) / h, "The two points are 2 h apart."),
+               ((f(x + h) - f(x)) / h, "This goes from x to x + h. With x - h in the place of x, the error falls with "
+                                       "the square of h.")])
+        for gradient, good in ((right, True), (right * 1.01, False), (-right, False), (right + 1e-5, True)):
+            got = reader.agrees(f, float(gradient), x)
+            expect(bool(got) == good, f"agrees() says {bool(got)} of the gradient {gradient:g} of {what} at {x:g}, "
+                                      f"where {right:g} is right. Compare the absolute value of the difference with "
+                                      "1e-3 times the larger of 1 and the gradient.")
+    got = reader.agrees(lambda x: 1e6 * x, 1e6 + 10, 1.0)
+    expect(got, "agrees() says False of the gradient 1000010 where 1000000 is right. The difference of 10 is a part "
+                "of 1e-5 of it: large gradients need a larger bound.")

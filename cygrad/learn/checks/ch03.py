@@ -59,3 +59,4 @@ def deploy(reader):
         expect(len(inputs) == 1, f"The saved net has the inputs {', '.join(inputs)}: the weights are missing in the "
                                  "file. Save with `weights=True`.")
         equal("The result of the loaded net", net(x), right, "The net must be that of the model as it is.")
+        equal("The result of the loaded net for 2 rows in place of 5", net(x[:2]), right[:2], "Rows are independent.")

@@ -41,3 +41,35 @@ def lost_gradient(reader):
     equal("The gradient of w", found, gradient, "Something in the function is still a constant for backward.",
           [(gradients(constant)[1], "The length is a Python number, so it is a constant for backward: `.item()` and "
                                     "float() leave the graph. Compute the root by `cg.sqrt`.")])
+
+
+def overflow(reader):
+    numbers = np.array([-100.0, -20.0, -1.0, 0.5, 3.0, 20.0, 100.0], "float32")
+    x = cg.tensor(numbers).attach_grad()
+    with cg.record(): y = reader.softplus(x)
+    exact = numbers.astype("float64")
+    value, gradient = np.logaddexp(exact, 0), 1 / (1 + np.exp(-exact))
+    equal(f"softplus({numbers.tolist()})", y, value, "For x > 0 use x + log(1 + e^-x), and log(1 + e^x) for the "
+                                                     "others.",
+          [(np.where(numbers > 88, np.inf, value), "e^100 is too large for float32. No exponent may be large: use "
+                                                   "e^-|x|."),
+           (np.logaddexp(-abs(exact), 0), "This is log(1 + e^-|x|). For x > 0 the result is larger by x.")], rtol=1e-3)
+    small = reader.softplus(cg.tensor([-20.0])).item()
+    expect(abs(small / np.exp(-20.0) - 1) < 1e-2, f"softplus(-20) is {small:.3g}, but {np.exp(-20.0):.3g} is right. 1 "
+                                                  "+ e^-20 is 1 in float32: `cg.log1p` adds the 1 without rounding.")
+    expect(y.grad_fn is not None, "The result has no graph: compute it from x by operators of cygrad.")
+    y.backward(cg.ones_like(x))
+    equal("The gradient", x.grad, gradient, "cg.where computes both ways, and a NaN in the way that is not taken "
+                                            "passes through: 0 times infinity. Let both be finite.", rtol=1e-3)
+
+
+def shapes(reader):
+    predictions, targets = np.array([[1.0], [2.0], [4.0]]), np.array([1.0, 3.0, 2.0])
+    p = cg.tensor(predictions).attach_grad()
+    with cg.record(): y = reader.loss(p, cg.tensor(targets))
+    equal("The loss of predictions (1, 2, 4) and targets (1, 3, 2)", y, 5 / 3, "Compare prediction i with target i "
+                                                                               "only.",
+          [(((predictions - targets) ** 2).mean(), "This is the mean of all 9 differences: (3, 1) minus (3,) "
+                                                   "broadcasts to (3, 3)."), (5.0, "This is the sum. Take the mean.")])
+    y.backward()
+    equal("The gradient of the predictions", p.grad, 2 * (predictions - targets[:, None]) / 3, "It has their shape.")
