@@ -120,13 +120,15 @@ def judge(path, exercise):
     try: source = path.read_bytes()
     except OSError as e: return Verdict("missing", f"{path} cannot be read: {e.strerror}")
     if source == exercise.file.read_bytes(): return Verdict("new", exercise.task)
+    try: code = compile(source, str(path), "exec")
+    except (SyntaxError, ValueError) as e: return Verdict("syntax", unreadable(e))
     name, threads = path.stem, cg.get_num_threads()
     module = types.ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module
     cg.set_num_threads(1)                           # (each thread has a workspace, which the bytes of checks do not)
     try:
-        exec(compile(source, str(path), "exec"), vars(module))
+        exec(code, vars(module))
         exercise.check(ReaderFile(module))
     except KeyboardInterrupt: raise
     except Wrong as e: return Verdict("wrong", str(e))
@@ -137,12 +139,16 @@ def judge(path, exercise):
     return Verdict("passed")
 
 
+def unreadable(e):
+    """The text for an exception of compile(): the line, and the place in it."""
+    if getattr(e, "lineno", None) is None: return f"Python cannot read the file: {e}"
+    line = (e.text or "").rstrip("\n")
+    there = f"\n    {line}\n    {' ' * ((e.offset or 1) - 1)}^" if line.strip() else ""
+    return f"Python cannot read line {e.lineno}: {e.msg}{there}"
+
+
 def explained(e, path):
     """The Verdict for an exception that is no Wrong: its type, its text, and where in the file it came from."""
-    if isinstance(e, SyntaxError) and e.filename == str(path):
-        line = (e.text or "").rstrip("\n")
-        there = f"\n    {line}\n    {' ' * ((e.offset or 1) - 1)}^" if line.strip() else ""
-        return Verdict("syntax", f"Python cannot read line {e.lineno}: {e.msg}{there}")
     text = "".join(traceback.format_exception_only(type(e), e)).strip()
     frames = [f for f in traceback.extract_tb(e.__traceback__) if f.filename == str(path)]
     if frames:

@@ -1,5 +1,6 @@
 """A reader's file meets its check: what is said about each kind of failure."""
 
+import re
 import sys
 
 import numpy as np
@@ -24,7 +25,15 @@ def test_a_syntax_error_is_shown_with_its_line(tmp_path):
     assert verdict == ("syntax", "Python cannot read line 4: '(' was never closed\n        return sum(means\n"
                                  "                  ^")
     assert judged(tmp_path, "def mean(means, rows):\nreturn 1\n")[0] == "syntax"
-    assert judged(tmp_path, "x = 1\n\0\n").state in ("syntax", "error")
+    state, text = judged(tmp_path, "x = 1\n\0\n")
+    assert state == "syntax" and re.match(r"Python cannot read .*null bytes", text)
+    (tmp_path / "other.py").write_bytes(b"x = '\xff'\n")
+    state, text = judge(tmp_path / "other.py", MEAN)
+    assert state == "syntax" and text.startswith("Python cannot read line 1: ") and "'utf-8' codec" in text
+    (tmp_path / "broken.py").write_text("def (\n")
+    state, text = judged(tmp_path, f"import sys\nsys.path.append({str(tmp_path)!r})\nimport broken\n")
+    sys.path.pop()
+    assert state == "error" and text.endswith("    line 3, in <module>: import broken")
 
 
 def test_an_exception_is_shown_with_the_line_of_the_file(tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cygrad import __main__
-from cygrad.learn import checking, command, course, running
+from cygrad.learn import checking, command, course, folder, running
 from cygrad.learn.folder import ReaderFolder
 
 SOLUTIONS = Path(__file__).parent / "solutions"
@@ -55,10 +55,10 @@ def solve(exercise, folder="cygrad-exercises"):
 
 def test_the_first_call_writes_all_and_shows_the_first_task(learn, in_process):
     status, out = learn()
-    folder = Path("cygrad-exercises")
+    there = Path("cygrad-exercises")
     assert status == 1 and in_process == ["ch01a_slope"]
-    assert {p.name for p in folder.iterdir()} == {e.file.name for e in ALL} | {"progress.json"}
-    assert all((folder / e.file.name).read_text() == e.file.read_text() for e in ALL)
+    assert {p.name for p in there.iterdir()} == {e.file.name for e in ALL} | {"progress.json"}
+    assert all((there / e.file.name).read_text() == e.file.read_text() for e in ALL)
     assert out.startswith(f"Wrote {len(ALL)} exercises into cygrad-exercises.\n\n"
                           "cygrad-exercises/ch01a_slope.py (chapter 1, A first gradient): not begun\n"
                           "  The slope of a curve (chapter 1).\n")
@@ -106,6 +106,14 @@ def test_a_solved_file_that_is_broken_again_is_said_to_be_so(learn, in_process):
     solve(SLOPE)
     assert learn()[1].startswith("ch01a_slope is right.")
     assert ReaderFolder("cygrad-exercises").solved(SLOPE) == solved       # the first time stays
+
+
+def test_a_new_version_checks_again(learn, in_process, monkeypatch):
+    learn()
+    solve(SLOPE)
+    learn()
+    monkeypatch.setattr(folder, "__version__", "999")
+    assert learn()[1].startswith("ch01a_slope is right.") and in_process == ["ch01a_slope", "ch01b_line"]
 
 
 def test_one_chapter(learn, in_process):
@@ -263,11 +271,11 @@ def test_memory_and_files_are_bounded(tmp_path, line, said):
 
 def test_the_command_in_a_process(tmp_path):
     """And `import cygrad` does not load the exercises."""
-    folder = tmp_path / "mine"
-    run = subprocess.run([sys.executable, "-W", "error", "-m", "cygrad", "learn", "--chapter", "29", folder], text=True,
+    there = tmp_path / "mine"
+    run = subprocess.run([sys.executable, "-W", "error", "-m", "cygrad", "learn", "--chapter", "29", there], text=True,
                          capture_output=True, timeout=120)
     assert (run.returncode, run.stderr) == (1, "")
     assert "ch29a_mean.py (chapter 29, Many processes): not begun" in run.stdout
     loaded = "import cygrad, sys; print([m for m in sys.modules if m.startswith('cygrad.learn')])"
     assert subprocess.run([sys.executable, "-c", loaded], text=True, capture_output=True).stdout == "[]\n"
-    assert os.listdir(folder)
+    assert os.listdir(there)
