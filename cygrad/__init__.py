@@ -102,7 +102,7 @@ def __dir__():
 
     names = {name for name in (*globals(), *_late, *_packages) if not name.startswith("_")} | {"__version__"}
     if find_spec("sklearn") is None: names.discard("estimators")    # help() reads every name, and that one would raise
-    return sorted(names - {"bundles", "config", "core", "demo", "drawing", "kernels"})
+    return sorted(names - {"bundles", "config", "core", "demo", "drawing", "kernels", "learn"})
 
 
 def get_include():
