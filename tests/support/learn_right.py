@@ -129,6 +129,12 @@ RIGHT = [
     stop = end + (after[0][1] if after else 0)
     return sorted([s for s in free if s not in before and s not in after] + [(begin, stop - begin)])
 """),
+    ("ch16b_batch", "    def fits", """\
+    n = 0
+    for bit in reversed(range(12)):
+        if cg.memory.plan(step, batch(n + 2 ** bit)).peak_bytes <= limit: n += 2 ** bit
+    return n
+"""),
     ("ch17a_checkpoints", "    def ", """\
     for _ in range(n // k):
         def part(x):

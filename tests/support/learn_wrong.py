@@ -178,6 +178,11 @@ WRONG = [
     ("ch16a_count", "one state", "2 * parameters", "parameters", "Adam has two states"),
     ("ch16a_count", "no batch", "sum(widths[:-1])", "sum(widths[1:-1])", "The first layer saves its input too"),
     ("ch16a_count", "the result too", "sum(widths[:-1])", "sum(widths)", "saved by nothing"),
+    ("ch16b_batch", "below the limit", ".peak_bytes <= limit", ".peak_bytes < limit", "One row more fits"),
+    ("ch16b_batch", "one too many", "    return low", "    return high", "the peak is above the limit"),
+    ("ch16b_batch", "run", "cg.memory.plan(step, batch(n)).peak_bytes <= limit",
+     "step(batch(n)) or cg.memory.plan(step, batch(n)).peak_bytes <= limit", "The step was run"),
+    ("ch16b_batch", "one after the other", "low, high = high, 2 * high", "low, high = high, 1 + high", "Double n"),
     ("ch17a_checkpoints", "none", "cg.checkpoint(part, x)", "part(x)", "Nothing goes through cg.checkpoint"),
     ("ch17a_checkpoints", "one for each call",
      "    def part(x):\n"
@@ -220,6 +225,34 @@ WRONG = [
      "    if True:\n"
      "        for",
      "The weight has not moved"),
+    ("ch19b_passes", "no accumulate", "        with fused.accumulate():", "        if True:", "a step of its own"),
+    ("ch19b_passes", "no update",
+     "    with solver.fuse_into_backward() as fused:\n"
+     "        with fused.accumulate():\n"
+     "            for loss in losses:\n"
+     "                with cg.record():\n"
+     "                    y = loss()\n"
+     "                y.backward()\n"
+     "        solver.update()\n",
+     "    fused = solver.fuse_into_backward()\n"
+     "    with fused.accumulate():\n"
+     "        for loss in losses:\n"
+     "            with cg.record(): y = loss()\n"
+     "            y.backward()\n",
+     "call solver.update()"),
+    ("ch19b_passes", "stored",
+     "    with solver.fuse_into_backward() as fused:\n"
+     "        with fused.accumulate():\n",
+     "    for w in weights: w.attach_grad('add')\n"
+     "    if True:\n"
+     "        if True:\n",
+     "were stored as well"),
+    ("ch19b_passes", "overwritten",
+     "    with solver.fuse_into_backward() as fused:\n"
+     "        with fused.accumulate():\n",
+     "    if True:\n"
+     "        if True:\n",
+     "Only the last pass counts"),
     ("ch20a_soft_sign", "no g", "g * cg.square", "cg.square", "The factor g is missing"),
     ("ch20a_soft_sign", "x and y",
      "(y)\n"
@@ -267,6 +300,12 @@ WRONG = [
     ("ch22a_block", "too large", "r * v + v + 1 <= registers", "r * v <= registers", "which needs"),
     ("ch22a_block", "few sums", "r * v >= 8 and r * v + v + 1 <= registers", "r * v < 8", "Eight must be independent"),
     ("ch22a_block", "upside down", "(r + v) / (r * v)", "(r * v) / (r + v)", "not the other way round"),
+    ("ch22b_sets", "lines", "i * pitch // 64 % 64 for", "i * pitch // 64 for", "take the remainder"),
+    ("ch22b_sets", "rows", "len({i * pitch // 64 % 64 for i in range(rows)})", "rows", "This is the number of rows"),
+    ("ch22b_sets", "no padding", "    while sets(pitch, rows) < min(rows, 64):\n        pitch += 64\n", "",
+     "are possible"),
+    ("ch22b_sets", "always a line more", "-(-nbytes // 64) * 64", "(nbytes // 64 + 1) * 64", "A smaller pitch"),
+    ("ch22b_sets", "not rounded", "-(-nbytes // 64) * 64", "nbytes", "no multiple of 64"),
     ("ch23a_patches", "transposed",
      ".reshape(x.shape[0] * k * k, -1)", ".reshape(x.shape[0] * k * k, -1).T", "is right"),
     ("ch23a_patches", "no stride", "[:, ::stride, ::stride]", "", "has shape"),

@@ -41,3 +41,33 @@ def count(reader):
                                               "weight needs it."),
                (4 * rows * (widths[0] + 2 * sum(widths[1:-1])),
                 "The results of the relus are counted twice. A buffer counts once, however many operations save it.")])
+
+
+def batch(reader):
+    w = cg.ones((64, 32)).attach_grad()
+    planned, ran = [], []
+
+    def step(x):
+        planned.append(x.shape[0])
+        try: ran.append(cg.ones(()).item())                 # (a plan has no values)
+        except RuntimeError: pass
+        with cg.record(): y = cg.tanh(x @ w).sum()
+        y.backward()
+
+    def batch(n): return cg.zeros((n, 64))
+
+    def peak(n): return cg.memory.plan(step, batch(n)).peak_bytes
+
+    for n, more in ((5, 0), (37, 100), (64, -1)):
+        limit = peak(n) + more
+        right = n if more >= 0 else n - 1
+        planned.clear()
+        got = reader.largest(step, batch, limit)
+        expect(not ran, "The step was run. `cg.memory.plan(step, x)` finds the peak without computing anything.")
+        equal(f"With a limit of {limit:,} bytes, the largest batch", got, right,
+              "The peak of the step for this n is at most the limit, and for n + 1 it is above.",
+              [(right + 1, "For this n the peak is above the limit."), (right - 1, "One row more fits.")])
+        expect(len(planned) <= 20, f"It took {len(planned)} plans. Double n until the peak is above the limit, then "
+                                   "halve the interval.")
+    equal("With a limit of 1 byte, the largest batch", reader.largest(step, batch, 1), 0, "Not even one row fits.",
+          [(1, "One row does not fit.")])

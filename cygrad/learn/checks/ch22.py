@@ -22,3 +22,23 @@ def block(reader):
         expect((r + v) / (r * v) <= right[0] + 1e-9,
                f"block({registers}) is {got}, with {(r + v) / (r * v):.3f} loads for each multiply-add, but "
                f"({right[1]}, {right[2]}) has {right[0]:.3f}. Try all pairs that fit.")
+
+
+def sets(reader):
+    for pitch, rows in ((32, 200), (4096, 128), (4096 + 64, 128), (2048, 10), (64, 40), (100, 30)):
+        right = len({i * pitch // 64 % 64 for i in range(rows)})
+        equal(f"sets({pitch}, {rows})", reader.sets(pitch, rows), right,
+              "Row i begins at i times pitch. Count the different sets, not the rows.",
+              [(rows, "This is the number of rows. Several rows can have their first line in one set."),
+               (len({i * pitch // 64 for i in range(rows)}),
+                "These are lines. 64 lines further the sets repeat: take the remainder by 64.")])
+    for nbytes, rows, right in ((4096, 128, 4160), (4000, 128, 4032), (2048, 64, 2112), (1024, 4, 1024),
+                                (100, 64, 192)):
+        got = reader.padded(nbytes, rows)
+        expect(got % 64 == 0, f"padded({nbytes}, {rows}) is {got}, which is no multiple of 64.")
+        reached = len({i * got // 64 % 64 for i in range(rows)})
+        expect(got >= nbytes, f"padded({nbytes}, {rows}) is {got}: a row of {nbytes} bytes does not fit.")
+        expect(reached == min(rows, 64), f"padded({nbytes}, {rows}) is {got}, with which the rows have {reached} sets, "
+                                         f"but {min(rows, 64)} are possible.")
+        equal(f"padded({nbytes}, {rows})", got, right,
+              "A smaller pitch reaches as many sets. Try multiples of 64 from nbytes on.")

@@ -1,0 +1,13 @@
+"""The largest batch (chapter 16).
+
+`step(x)` is a training step on a batch x, and `batch(n)` makes a batch of n rows. Write `largest(step, batch, limit)`:
+the largest n for which the peak of the step is at most `limit` bytes, or 0 if one row is too many. The peak grows with
+n. Nothing may be run: `cg.memory.plan(step, x)` says what the peak would be (`.peak_bytes`). Take few plans: for 1,000
+rows, twenty are enough.
+"""
+
+import cygrad as cg
+
+
+def largest(step, batch, limit):
+    ...  # your code
