@@ -284,6 +284,20 @@ def test_a_chapter_says_what_it_needs_and_teaches(monkeypatch):
     assert parts == ["Start", "Ideas", "Memory", "Speed", "Compiling"]
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=name)
+def test_a_chapter_has_a_figure_a_summary_and_graded_exercises(chapter):
+    """A figure that reacts, one summary before the exercises, and exercises from easy to hard with hidden answers."""
+    text = chapter.read_text()
+    figures = re.findall(r'^<iframe src="(\S+)" title="[^"]+"', text, re.M)
+    assert figures and all(f"]({figure})" in text for figure in figures)
+    assert re.findall("^## (Summary|Exercises)$", text, re.M) == ["Summary", "Exercises"]
+    exercises = text.partition("\n## Exercises\n")[2]
+    grades = re.findall(r"^(\d+)\. \*\((\w+)\)\* ", exercises, re.M)
+    order = [("easy", "medium", "hard").index(grade) for _, grade in grades]
+    assert [int(number) for number, _ in grades] == [*range(1, len(grades) + 1)] and len(grades) >= 4
+    assert order == sorted(order) and order[0] == 0 and exercises.count("<summary>Answer</summary>") == len(grades)
+
+
 def test_the_site_lists_every_page():
     """index.md has each page in a table of contents, or a page that it has does. (Sphinx warns of others.)"""
     docs, found = ROOT / "docs", {ROOT / "docs" / "index.md"}
