@@ -4,12 +4,17 @@ also read as it is, on a code host or in an editor; what only the site can do is
 - links between files of the repository become links between pages of the site, or downloads where there is no page;
 - `<!-- toctree: PAGE ... -->` becomes the list of the pages below this one;
 - an excerpt below `<!-- path -->` takes the path as its caption;
+- `$...$` and `$$...$$` become MathML, which browsers draw by themselves, without a script or a download;
 - `<a id="name"></a>` becomes a target, and the entries of the reference Python objects: with an index, found by name
   in the search, and in the inventory that other projects link to."""
 
 import os
 import re
 from pathlib import Path
+
+import math_core
+from docutils import nodes
+from sphinx.util import logging
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -20,7 +25,9 @@ version = release = re.search(r'^__version__ = "(.+)"', (ROOT / "cygrad" / "__in
 
 extensions = ["myst_parser", "sphinx_copybutton"]
 copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True      # not copied, nor what they print
-myst_enable_extensions = ["attrs_inline", "colon_fence"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
+myst_dmath_double_inline = True
+html_math_renderer, myst_update_mathjax = "mathml", False
 myst_heading_anchors = 3
 exclude_patterns = ["_static"]
 toc_object_entries_show_parents = "hide"
@@ -125,7 +132,23 @@ def on_include(app, path, parent, content):
     content[0] = captioned(linked(content[0], (HERE / path).resolve(), page))
 
 
+def mathml(in_line):
+    """A visitor that writes a formula as MathML, in the line or in a box. An unknown command is a warning."""
+    translator = math_core.LatexToMathML(fancy_error=False)
+
+    def visit(self, node):
+        try: formula = translator.convert_with_local_state(node.astext(), displaystyle=not in_line)
+        except math_core.LatexError as error:
+            logging.getLogger(__name__).warning("formula: %s", error, location=node)
+            formula = ""
+        box = self.starttag(node, "div", CLASS="math")
+        self.body.append(formula if in_line else f"{box}{formula}</div>\n")
+        raise nodes.SkipNode
+    return visit
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", (mathml(True), None), (mathml(False), None))
     app.connect("source-read", on_source)
     app.connect("include-read", on_include)
     return {"parallel_read_safe": True}

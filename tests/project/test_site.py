@@ -96,6 +96,25 @@ def test_every_document_is_a_page(site, pages):
     assert {"cygrad.Tensor", "cygrad.Tensor.backward"} <= pages[site / "api" / "tensor.html"].ids
 
 
+def test_formulas_are_mathml(tmp_path):
+    """In the line and below it, drawn by the browser: nothing is loaded, and no script runs for them."""
+    page = "# Page\n\nThe slope $\\frac{dy}{dx}$ of\n\n$$\ny = \\sqrt{x} < 1\n$$\n\n`a$b$`\n"
+    (tmp_path / "index.md").write_text(page)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "-c", ROOT / "docs", tmp_path, tmp_path / "html"]
+    result = subprocess.run(command, text=True, capture_output=True, timeout=120)
+    assert result.returncode == 0, result.stdout + result.stderr
+    text = (tmp_path / "html" / "index.html").read_text()
+    assert text.count("<math") == 2 and "<mfrac><mrow><mi>d</mi><mi>y</mi>" in text and "a$b$" in text
+    assert text.count('display="block"') == 1 and "<msqrt>" in text and "<mo>&lt;</mo>" in text
+    assert "mathjax" not in text.lower()
+    (tmp_path / "index.md").write_text("# Page\n\nThis is $\\wrong{x}$.\n")
+    result = subprocess.run(command, text=True, capture_output=True, timeout=120)
+    assert result.returncode and 'index.md:3: WARNING: formula: 0: Unknown command "\\wrong"' in result.stderr
+    (tmp_path / "index.md").write_text("# Page\n\nThis is $\\wrong{x}$.\n")
+    result = subprocess.run(command, text=True, capture_output=True, timeout=120)
+    assert result.returncode and 'index.md:3: WARNING: formula: 0: Unknown command "\\wrong"' in result.stderr
+
+
 # ---- in a browser ----------------------------------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
