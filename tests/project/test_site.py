@@ -3,7 +3,9 @@ from other hosts. In a browser, with the sizes of a phone and a screen, in light
 
 Run with the extras docs and test: `make docs-test`."""
 
+import base64
 import html.parser
+import io
 import subprocess
 import sys
 import urllib.parse
@@ -185,6 +187,26 @@ def test_pages_in_a_browser(site, pages, served, browser):
         wrong += [(name, "blank", src) for src in browser.run(BLANK)]
         wrong += [(name, "told", what) for what in complaints(browser, served)]
     assert not wrong, "\n".join(map(str, wrong))
+
+
+@pytest.mark.parametrize("scheme, theme", [("light", "auto"), ("dark", "auto"), ("light", "dark"), ("dark", "light")])
+def test_pictures_follow_the_dark_mode(scheme, theme, served, browser):
+    """That of the system, or the one that the reader has chosen. A corner of a picture is as dark as the page."""
+    Image = pytest.importorskip("PIL.Image")
+    dark = theme == "dark" or theme == "auto" and scheme == "dark"
+    look(browser, 1280, scheme)
+    browser.open(f"{served}walkthrough/28-nets-that-decide.html")
+    browser.run(f"document.body.dataset.theme = '{theme}'")
+    browser.run("document.querySelectorAll('article img').forEach(i => { i.loading = 'eager'; })")
+    corners = browser.run("""Promise.all([...document.querySelectorAll("article img")].map(i => i.decode())).then(() =>
+        [...document.querySelectorAll("article img")].map(i => i.getBoundingClientRect())
+            .map(r => [r.left + scrollX, r.top + scrollY]))""")
+    assert corners
+    for x, y in corners:
+        clip = {"x": x + 8, "y": y + 2, "width": 4, "height": 4, "scale": 1}
+        shot = browser.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)["data"]
+        pixel = Image.open(io.BytesIO(base64.b64decode(shot))).convert("L").getpixel((2, 2))
+        assert pixel < 48 if dark else pixel > 240
 
 
 def test_the_search_finds_names_and_words(served, browser):
