@@ -1,11 +1,13 @@
-"""Automatic differentiation that counts and limits its memory.
+"""Automatic differentiation that counts and limits its memory. Tensors are like NumPy's arrays. After
+`import cygrad as cg`:
 
     w = cg.tensor([1.0, 2.0], requires_grad=True)
     with cg.record():                   # operations are recorded only inside
         loss = (w * w).sum()
-    loss.backward()                     # w.grad is 2 w
+    loss.backward()
+    w.grad                              # 2 w: tensor([2., 4.])
 
-Where what is:
+Where to look, by task:
 
     cg.tensor, cg.zeros, cg.arange, ...     make tensors, cg.asarray without a copy where it can
     cg.exp, cg.matmul, cg.where, ...        compute with them; most have NumPy's names and arguments
@@ -22,6 +24,13 @@ Where what is:
     cg.comm                                 several processes, by MPI
     cg.testing                              gradient checks and leak checks
     cg.array_api, cg.ops                    the array API standard; the table of all operators
+
+On the command line:
+
+    python -m cygrad demo                   trains a network, shows its speed and its memory
+    python -m cygrad learn                  writes exercises into a folder and checks them
+    python -m cygrad profile script.py      runs a script, shows what held its memory at the peak
+    python -m cygrad run NET                runs a net that was saved, on arrays in files
 
 A name of PyTorch, NumPy, JAX, MXNet or nnabla that is missing here raises an error that says what to use."""
 # ruff: noqa: E402 (what is imported below is loaded by the first call)

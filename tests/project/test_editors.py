@@ -1,6 +1,7 @@
 """What editors show of cygrad: completion and help()."""
 
 import ast
+import importlib
 import pydoc
 import re
 import subprocess
@@ -41,12 +42,17 @@ def test_completion_of_cygrad_itself():
 
 
 def test_help_says_where_what_is():
-    """The docstring names each public package once, and only names that exist."""
+    """The docstring fits on a screen. It names each public package and each command, and only what exists."""
+    assert len(cg.__doc__.splitlines()) <= 40
+    parser = importlib.import_module("cygrad.__main__").parser()
+    (commands,) = (action.choices for action in parser._actions if action.dest == "command")
+    assert re.findall(r"python -m cygrad (\w+)", cg.__doc__) == [*commands]
     names = re.findall(r"\bcg((?:\.\w+)+)", cg.__doc__)
     for name in names: assert pydoc.locate("cygrad" + name) is not None, name
     packages = {name.removeprefix("cygrad.") for name in PACKAGES} - {"cygrad", "nets"} | {"graph"}
     assert packages <= {name.split(".")[1] for name in names}
     example = textwrap.dedent(re.search(r"\n\n(    .*?)\n\n[A-Z]", cg.__doc__, re.S)[1])
+    assert len(example.splitlines()) == 5
     exec(example, found := {"cg": cg})
     assert found["w"].grad.tolist() == [2.0, 4.0]
     found.clear()
@@ -57,7 +63,7 @@ def test_help_works_without_optional_packages(hidden):
     """help() reads every name, also those that are loaded late."""
     code = (f"import sys; sys.modules[{hidden!r}] = None; import cygrad, pydoc; "
             f"text = pydoc.render_doc(cygrad, renderer=pydoc.plaintext); "
-            f"assert 'Where what is' in text and 'get_include' in text; "
+            f"assert 'Where to look' in text and 'get_include' in text; "
             f"assert ('estimators' in dir(cygrad)) == ({hidden!r} != 'sklearn')")
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
