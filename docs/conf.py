@@ -5,11 +5,14 @@ also read as it is, on a code host or in an editor; what only the site can do is
 - `<!-- toctree: PAGE ... -->` becomes the list of the pages below this one;
 - an excerpt below `<!-- path -->` takes the path as its caption;
 - `$...$` and `$$...$$` become MathML, which browsers draw by themselves, without a script or a download;
-- `<a id="name"></a>` becomes a target, and the entries of the reference Python objects: with an index, found by name
-  in the search, and in the inventory that other projects link to."""
+- `<a id="name"></a>` becomes a target.
+
+The entries of the reference are made by autodoc, from what tools/reference.py reads. They are Python objects: with an
+index, found by name in the search, and in the inventory that other projects link to."""
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import math_core
@@ -18,12 +21,17 @@ from sphinx.util import logging
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import reference  # noqa: E402
 
 project = "cygrad"
 author = copyright = "the cygrad developers"
 version = release = re.search(r'^__version__ = "(.+)"', (ROOT / "cygrad" / "__init__.py").read_text(), re.M)[1]
 
-extensions = ["myst_parser", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton"]
+autodoc_default_options = {"undoc-members": True}
+autodoc_member_order, autodoc_typehints = "groupwise", "none"       # tools/reference.py has the types
+autosummary_generate = False                        # tools/make_docs.py has written the pages
 copybutton_prompt_text, copybutton_prompt_is_regexp = r">>> |\.\.\. |\$ ", True      # not copied, nor what they print
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_dmath_double_inline = True
@@ -31,7 +39,7 @@ html_math_renderer, myst_update_mathjax = "mathml", False
 myst_heading_anchors = 3
 exclude_patterns = ["_static"]
 toc_object_entries_show_parents = "hide"
-smartquotes = False                                 # "write" is a value that one types
+smartquotes_action = "D"                            # dashes; "write" is a value that one types
 
 html_theme = "furo"
 html_title = f"cygrad {release}"
@@ -87,41 +95,9 @@ def captioned(text):
                   flags=re.M | re.S)
 
 
-ENTRY = re.compile(r'(#+) <a id="(?P<full>[\w.]+)"></a>(?P<kind>(?:\w+ )?)`(?P<shown>[^`]+)`')
-DIRECTIVES = {"": "function", "classmethod": "method", "staticmethod": "method"}
-
-
-def objects(text):
-    """A page of the reference with its entries as directives of Sphinx's Python domain."""
-    lines, open_, module = [], [], "cygrad"         # open_: the levels of the entries that we are in
-
-    def close(level):
-        while open_ and open_[-1] >= level: lines.append(":" * (12 - open_.pop()))
-
-    for line in text.splitlines():
-        level = len(line) - len(line.lstrip("#")) if re.match("#+ ", line) else None
-        entry = ENTRY.fullmatch(line)
-        if level: close(level)
-        if not entry: lines.append(line)
-        elif level == 1:
-            module = entry["full"]
-            lines += [f"# {entry['shown']}", "", f":::{{py:module}} {module}", ":::", ""]
-        else:
-            kind, arguments = entry["kind"].strip(), entry["shown"].partition("(")[1:]
-            directive = "method" if open_ and not kind else DIRECTIVES.get(kind, kind)
-            lines.append(":" * (12 - level) + f"{{py:{directive}}} {entry['full'].removeprefix(module + '.')}"
-                         + "".join(arguments))
-            if directive != kind and kind: lines.append(f":{kind}:")
-            lines += [f":module: {module}", ""]
-            open_.append(level)
-    close(1)
-    return "\n".join(lines) + "\n"
-
-
 def on_source(app, docname, content):
     page = HERE / f"{docname}.md"
     text = captioned(linked(content[0], page, page))
-    if docname.startswith("api/"): text = objects(text)
     text = re.sub(r"^<!-- toctree: (.+) -->$", lambda m: "\n".join([
         ":::{toctree}", ":hidden:", ":glob:", "", *m[1].split(), ":::"]), text, flags=re.M)
     content[0] = re.sub(r'<a id="([\w.-]+)"></a>', r"[]{#\1}", text)
@@ -141,14 +117,16 @@ def mathml(in_line):
         except math_core.LatexError as error:
             logging.getLogger(__name__).warning("formula: %s", error, location=node)
             formula = ""
-        box = self.starttag(node, "div", CLASS="math")
-        self.body.append(formula if in_line else f"{box}{formula}</div>\n")
+        tag = "span" if in_line else "div"
+        self.body.append(self.starttag(node, tag, "", CLASS="math") + f"{formula}</{tag}>")
         raise nodes.SkipNode
     return visit
 
 
 def setup(app):
     app.add_html_math_renderer("mathml", (mathml(True), None), (mathml(False), None))
+    app.connect("autodoc-process-signature", reference.signature)
+    app.connect("autodoc-process-docstring", reference.docstring)
     app.connect("source-read", on_source)
     app.connect("include-read", on_include)
     return {"parallel_read_safe": True}

@@ -1,4 +1,4 @@
-"""Read docs/examples/*.txt, the examples of the reference, and run them: python tools/examples.py [FILE ...]
+"""Read docs/examples/*.txt, the examples of the reference, and run them: python tools/doc_examples.py [FILE ...]
 
 A file has the examples of the page of docs/api with its name. An entry is one or more full public names, each on a line
 of its own, and below them, indented by four spaces, a doctest that uses each of them. It finds cygrad as cg, NumPy as

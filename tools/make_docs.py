@@ -6,9 +6,9 @@ python tools/make_docs.py [--build | --check]
 A page has a list between `<!-- titles: PATTERN; ... -->` and `<!-- end of titles -->`: the number, the title and a link
 of each page of its folder whose name has the pattern, from their first lines, `# 7. Title` or `# 0007 Title`.
 
-The operator page has a row for each row of the operator table. The reference has every public name with its signature
-and its docstring, on one page for each package and one for the tensor. The pages are plain Markdown with `<a id>` as
-anchors, readable without the site; docs/conf.py turns the entries into Python objects when it builds the site."""
+The operator page has a row for each row of the operator table. The reference has every public name on one page for each
+package and one for the tensor; its pages ask Sphinx's autodoc for each entry, in sections, and tools/reference.py tells
+autodoc what stands in it."""
 
 import ast
 import functools
@@ -17,8 +17,9 @@ import re
 import sys
 import textwrap
 
+import formulas
 import surface
-from surface import cygrad
+from reference import Reference
 
 sys.path.insert(0, str(surface.ROOT / "tests"))
 
@@ -37,7 +38,8 @@ number has the dtype of the result, and bits are packed. The column "NumPy" has 
 value with; a name that ends in `_like` is a short function in `tests/samples`."""
 
 REFERENCE = """\
-Every public name, with its signature and its docstring. `import cygrad as cg` makes all of them available."""
+Every public name and what it is for. Its entry has the parameters with their types, the result, the exceptions, the
+formula and an example. `import cygrad as cg` makes all of them available."""
 
 
 def table(head, rows):
@@ -67,8 +69,16 @@ def in_numpy(row):
 
 def formula(row):
     """The first paragraph of the operator's docstring: the value and the gradient of each input."""
-    parts = re.split(r" {8}|\n", surface.text(type(row.operator)).partition("\n\n")[0])
-    return "<br>".join(f"`{' '.join(part.split())}`" for part in parts if part.strip())
+    text = surface.text(type(row.operator)).partition("\n\n")[0]
+    return typeset(text) or "<br>".join(typeset(part) or f"`{' '.join(part.split())}`"
+                                        for part in re.split(r" {8}|\n", text) if part.strip())
+
+
+def typeset(text):
+    """A formula as mathematics; None if there are many words in it, which would not wrap."""
+    tex = formulas.latex(text)
+    words = re.findall(r"(?:\\text\{[^}]*\}(?:, \\quad| )*)+", tex or "")
+    return f"${tex}$" if tex and all(len(run) < 50 for run in words) else None
 
 
 def keeps(row):
@@ -160,156 +170,45 @@ def operators():
 
 def escaped(words):
     """Escape text outside code, so that Markdown shows every character as it is."""
-    return re.sub(r"([*<>\[\]\\]|\b_|_\b)", r"\\\1", words)
+    return re.sub(r"([*<>\[\]\\$]|\b_|_\b)", r"\\\1", words)
 
 
-class Entry:
-    """A public name: `full` includes its package, and the entry has its kind, signature and docstring."""
-
-    def __init__(self, full, value, cls=None):
-        self.full, self.value, self.cls = full, value, cls
-        raw = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-        self.words, self.members = surface.text(raw), []
-        self.signature = surface.signature(raw, cls is not None and not isinstance(value, staticmethod))
-        if inspect.isclass(value):
-            self.kind = "exception " if issubclass(value, BaseException) else "class "
-            self.members = [Entry(f"{full}.{name}", v, value) for name, v in vars(value).items() if member(name, v)]
-            self.members.sort(key=lambda e: (e.kind != "property ", e.full))
-        elif isinstance(value, (staticmethod, classmethod)): self.kind = f"{type(value).__name__} "
-        elif surface.is_attribute(value): self.kind = "property "
-        elif surface.is_function(value): self.kind = ""
-        else:
-            self.kind = "data "
-            size = f" of {len(value)}" if hasattr(value, "__len__") else ""
-            ours = not type(value).__module__.startswith("numpy")
-            self.words = f"A {type(value).__name__}{size}." if ours else f"NumPy's dtype: `numpy.{value}`."
-
-    @property
-    def name(self):
-        """The name in the heading: for a member, the class and the name."""
-        return ".".join(self.full.split(".")[-2:]) if self.cls else self.full
-
-    @property
-    def row(self):
-        """The table row if the value is an operator, under any of its names, else None."""
-        row = cygrad.ops.ROWS.get(getattr(self.value, "__name__", None))
-        return row if row and row.function is self.value else None
-
-    @property
-    def section(self):
-        """The section of the page that contains this entry."""
-        if self.kind: return {"class": "Classes", "exception": "Exceptions", "data": "Values"}[self.kind.strip()]
-        return f"Operators: {self.row.family}" if self.row else "Functions"
-
-    @property
-    def near(self):
-        """The modules and classes in which names of its text are looked up."""
-        outer = self.full.rpartition(".")[0]
-        return [self.full, outer, outer.rpartition(".")[0]] if self.cls else [self.full, outer]
+def rst(lines):
+    """Lines of reStructuredText in Markdown."""
+    return ["~~~{eval-rst}", *lines, "~~~", ""]
 
 
-def member(name, value):
-    if isinstance(value, surface.NoSuch): return False                  # a name of another library, which raises
-    if type(value).__module__.startswith("sklearn."): return False      # set_fit_request and others, which it adds
-    return not name.startswith("_") and (surface.is_function(value) or surface.is_attribute(value)
-                                         or isinstance(value, (staticmethod, classmethod)))
+def asked(entry, same):
+    """The directive that makes the entry: one of autodoc's, except for values and other names of an entry."""
+    kind = entry.kind
+    if alias := same.get(entry.full): lines = ["", f"   The same as :py:obj:`{alias}`."]
+    elif kind == "data": lines = ["", f"   {entry.words.replace('`', '``')}"]
+    else:
+        members = ", ".join(e.full.rpartition(".")[2] for e in entry.members)
+        return [f".. auto{kind}:: {entry.full}{entry.signature}", *([f"   :members: {members}"] if members else []), ""]
+    module, _, name = entry.full.rpartition(".")
+    return [f".. py:{kind}:: {name}{entry.signature if alias else ''}", f"   :module: {module}", *lines, ""]
 
 
-class Reference:
-    """The pages of the reference, docs/api/*.md, by name: the module and the entries of each."""
-
-    def __init__(self):
-        self.pages, self.same, seen = {}, {}, {}
-        for module in surface.public_packages():
-            page = module.__name__.rpartition(".")[2]
-            entries = [Entry(f"{module.__name__}.{name}", value)
-                       for name, value in surface.public(module).items() if not inspect.ismodule(value)]
-            for entry in sorted(entries, key=lambda e: not e.full.endswith(f".{getattr(e.value, '__name__', '')}")):
-                if entry.kind == "data ": continue
-                first = seen.setdefault(id(entry.value), entry)
-                if first is not entry: self.same[entry.full] = first.full       # an alias, or shown already
-            self.pages[page] = module, entries
-        self.page_of = {e.full: page for page, (_, entries) in self.pages.items()
-                        for entry in entries for e in [entry, *entry.members]}
-        for entry in self.pages["cygrad"][1]:
-            if entry.full == "cygrad.Tensor":
-                for e in [entry, *entry.members]: self.page_of[e.full] = "tensor"
-        self.page_of |= {module.__name__: page for page, (module, _) in self.pages.items()}
-
-    def link(self, name, shown, folder="", near=()):
-        """`shown` as a link to the entry `name`, which is looked up in the modules and classes `near` first."""
-        for full in (f"{prefix}{name}" for prefix in [*(f"{n}." for n in near), "", "cygrad."]):
-            if page := self.page_of.get(full): return f"[{shown}]({folder}{page}.md#{full})"
-        return shown
-
-    def prose(self, text, near=(), parameters=()):
-        """A docstring in Markdown. Aligned text stays aligned, and names of entries become links unless they are
-        `parameters`."""
-        def code(match):
-            name = match[1].removesuffix("()")
-            known = name not in parameters and re.fullmatch(r"\w+(\.\w+)*", name)
-            return self.link(name, match[0], near=near) if known else match[0]
-
-        def words(s):
-            return re.sub(r"\bcygrad(\.\w+)+", lambda m: self.link(m[0], m[0]), escaped(s))
-
-        blocks = []
-        for block in text.split("\n\n"):
-            if re.search(r"\S {3,}\S", block) or re.fullmatch(r"\w+ -?= [^.]+", block):      # columns, a formula
-                blocks.append(f"```text\n{inspect.cleandoc(block)}\n```")
-            elif block.startswith("    "):          # a program
-                blocks.append(block)
-            else:
-                parts = re.split(r"(`[^`]+`)", block)
-                blocks.append("".join(re.sub(r"`([^`]+)`", code, p) if p.startswith("`") else words(p) for p in parts))
-        return "\n\n".join(blocks)
-
-    def entry(self, entry, level):
-        if entry.full == "cygrad.Tensor" and level == 3:
-            return [self.link(entry.full, f"`{entry.full}`") + f": {escaped(surface.first_line(entry.value))}", ""]
-        text = [f'{"#" * level} <a id="{entry.full}"></a>{entry.kind}`{entry.name}{entry.signature}`', ""]
-        if entry.full in self.same:
-            same = self.same[entry.full]
-            return [*text, f"The same as {self.link(same, f'`{same}`')}.", ""]
-        if entry.words: text += [self.prose(entry.words, entry.near, re.findall(r"\w+", entry.signature)), ""]
-        if entry.row and not entry.cls:
-            text += [f"[Formula, gradient, saved tensors](../operators.md#{anchor(entry.row)}).", ""]
-        for e in entry.members: text += self.entry(e, level + 1)
-        return text
-
-    def sections(self, entries):
-        """The entries by section, in the order of the operator table."""
-        families = dict.fromkeys(f"Operators: {row.family}" for row in cygrad.ops.TABLE)
-        found = {name: [] for name in ["Classes", "Functions", *families, "Exceptions", "Values"]}
-        for entry in entries: found[entry.section].append(entry)
-        return {name: members for name, members in found.items() if members}
-
-    def page(self, module, entries):
-        text = [f'# <a id="{module.__name__}"></a>`{module.__name__}`', WRITTEN, "",
-                self.prose(surface.text(module), [module.__name__]), ""]
-        sections = self.sections(entries)
-        for name, members in sections.items():
-            if len(sections) > 1: text += [f"## {name}", ""]
-            for entry in sorted(members, key=lambda e: e.full != "cygrad.Tensor"): text += self.entry(entry, 3)
-        return text
-
-    def index(self):
-        first, *others = self.pages
-        pages = " ".join(f"api/{page}" for page in [first, "tensor", *others])
-        text = ["# Reference", WRITTEN, f"<!-- toctree: {pages} -->", "", REFERENCE, ""]
-        for page, (module, entries) in self.pages.items():
-            text += [f"## [{module.__name__}](api/{page}.md)", "", self.prose(surface.first_sentence(module)), ""]
-            for name, members in self.sections(entries).items():
-                names = [self.link(e.full, e.full.removeprefix(f"{module.__name__}."), "api/") for e in members]
-                text += [f"- {name}: " + ", ".join(names)]
-            text += [""]
-        return text
-
-    def files(self):
-        tensor = next(e for e in self.pages["cygrad"][1] if e.full == "cygrad.Tensor")
-        texts = {"api.md": self.index(), "api/tensor.md": ["# The tensor", WRITTEN, "", *self.entry(tensor, 2)]}
-        texts |= {f"api/{page}.md": self.page(*contents) for page, contents in self.pages.items()}
-        return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in texts.items()}
+def reference_pages():
+    """The pages of the reference and its index."""
+    reference = Reference()
+    first, *others = reference.pages
+    pages = " ".join(f"api/{page}" for page in [first, "tensor", *others])
+    index = ["# Reference", WRITTEN, f"<!-- toctree: {pages} -->", "", REFERENCE, ""]
+    files = {}
+    for page, (module, entries) in reference.pages.items():
+        text = [f"# {module.__name__}", WRITTEN, "", *rst([f".. automodule:: {module.__name__}"])]
+        index += [f"## [{module.__name__}](api/{page}.md)", "", escaped(surface.first_sentence(module)), ""]
+        for name, members in reference.sections(entries).items():
+            here = [e for e in members if e.full != "cygrad.Tensor"]
+            text += [f"## {name}", "", *rst([line for e in here for line in asked(e, reference.same)])]
+            listed = [f"   ~{e.full}" for e in here if e.kind != "data" and e.full not in reference.same]
+            if listed: index += [f"### {name}", "", *rst([".. autosummary::", "   :nosignatures:", "", *listed])]
+        files[f"api/{page}.md"] = text
+    files["api/tensor.md"] = ["# The tensor", WRITTEN, "", *rst(asked(reference.entries["cygrad.Tensor"], {}))]
+    files["api.md"] = index
+    return {name: "\n".join(lines).rstrip("\n") + "\n" for name, lines in files.items()}
 
 
 # ---- lists of pages --------------------------------------------------------------------------------------------------
@@ -367,7 +266,7 @@ def lists(docs):
 if __name__ == "__main__":
     docs = surface.ROOT / "docs"
     (docs / "api").mkdir(parents=True, exist_ok=True)
-    texts = {"operators.md": operators(), **Reference().files()}
+    texts = {"operators.md": operators(), **reference_pages()}
     old = {f"api/{path.name}": None for path in (docs / "api").glob("*.md")}
     files = {docs / name: text for name, text in (old | texts).items()}
     if "--build" not in sys.argv[1:]: files |= lists(docs)

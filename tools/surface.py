@@ -122,16 +122,27 @@ def constructor(cls):
     return list(inspect.signature(scope["f"]).parameters.values())
 
 
-def signature(value, method=False):
-    """The signature of a function, a method or a class without self, such as (x, axis=None); empty if there is none."""
+def arguments(value, method=False):
+    """The parameters of a function, a method or a class without self, as inspect.Parameters, and without those that
+    exist only to raise a helpful error. None for what users do not call."""
     try:
         parameters = constructor(value) if inspect.isclass(value) else [*inspect.signature(value).parameters.values()]
     except (TypeError, ValueError):                 # a property
-        return ""
-    if parameters is None or [p.name for p in parameters] == ["_", "__"]: return ""     # not to be called by users
-    plain = [p.replace(annotation=p.empty) for p in parameters      # types would make the headings of pages too long
-             if p.name != "__"]                     # (keywords that only raise)
-    return str(inspect.Signature(plain[1:] if method else plain))
+        return None
+    if parameters is None or [p.name for p in parameters] == ["_", "__"]: return None
+    return [p for p in parameters[1 if method else 0:] if p.name not in ("_", "__")
+            and not (p.name == "args" and p.kind is p.VAR_POSITIONAL and p.annotation is p.empty)]
+
+
+def shown(parameters):
+    """Parameters as text without types, which would make the headings of pages too long."""
+    return str(inspect.Signature([p.replace(annotation=p.empty) for p in parameters]))
+
+
+def signature(value, method=False):
+    """The signature of a function, a method or a class without self, such as (x, axis=None); empty if there is none."""
+    found = arguments(value, method)
+    return "" if found is None else shown(found)
 
 
 def write(files, check):

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-spec = importlib.util.spec_from_file_location("examples_of_the_reference", ROOT / "tools" / "examples.py")
+spec = importlib.util.spec_from_file_location("doc_examples", ROOT / "tools" / "doc_examples.py")
 examples = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(examples)
 ENTRIES = examples.entries()
