@@ -67,6 +67,18 @@ class Entry:
         return row if row and row.function is self.value else None
 
     @property
+    def formula_row(self):
+        """The row whose formula the entry shows: its own; of a layer that of the operator that it runs, which has its
+        name, or to which its docstring refers."""
+        if self.cls or not (inspect.isclass(self.value) and issubclass(self.value, cygrad.nn.Module)): return self.row
+        rows = {name.replace("_", ""): row for name, row in cygrad.ops.ROWS.items()}
+        name = self.value.__name__.lower()
+        run = getattr(getattr(self.value, "operator", None), "__name__", "")
+        referred = re.findall(r"[Ss]ee (?:cygrad\.)?([a-z]\w*)", self.words)
+        tried = [run, name, name.removesuffix("loss"), re.sub(r"\dd\Z", "", name), *referred]
+        return next((rows[n] for n in (n.replace("_", "") for n in tried) if n in rows), None)
+
+    @property
     def section(self):
         """The section of the page that contains this entry."""
         if self.kind != "function": return {"class": "Classes", "exception": "Exceptions", "data": "Values"}[self.kind]
@@ -338,11 +350,11 @@ class Reference:
         """The entry below its signature."""
         out = [*self.blocks(entry), *self.fields(entry)]
         notes = []
-        if entry.row and not entry.cls:
-            text = surface.text(type(entry.row.operator)).partition("\n\n")[0]
+        if row := None if entry.cls else entry.formula_row:
+            text = surface.text(type(row.operator)).partition("\n\n")[0]
             tex = formulas.latex(text)
             notes += directive("math::", tex) if tex else directive("code-block:: text", text)
-            anchor = f"../operators.html#op-{entry.row.name.replace('_', '-')}"
+            anchor = f"../operators.html#op-{row.name.replace('_', '-')}"
             notes += [f"`What backward saves, and the formula in NumPy <{anchor}>`__.", ""]
         notes += [line for sentence in entry.parts["source"] for line in (self.prose(sentence, entry.near), "")]
         if notes: out += [".. rubric:: Notes", "", *notes]

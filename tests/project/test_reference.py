@@ -113,3 +113,11 @@ def test_sentences_stand_where_they_belong(entries, tools):
     lines = "\n".join(known.lines(entries["cygrad.log_softmax"]))
     for part in (":param axis:", ":rtype:", ":raises:", ".. rubric:: Notes", ".. math::", "op-log-softmax"):
         assert part in lines, part
+
+
+def test_layers_show_the_formula_of_their_operator(entries):
+    rows = {name: e.formula_row.name for name, e in entries.items() if name.startswith("cygrad.nn.") and e.formula_row}
+    assert len(rows) == 75
+    for layer, row in (("AvgPool1d", "avg_pool1d"), ("BatchNorm3d", "batch_norm"), ("LeakyReLU", "leaky_relu"),
+                       ("MSELoss", "mse"), ("Upsample", "interpolate"), ("GRUCell", "gru")):
+        assert rows[f"cygrad.nn.{layer}"] == row
