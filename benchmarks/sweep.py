@@ -5,7 +5,8 @@ process of its own, and they take turns: a sample of one, then a sample of the o
 memory, because otherwise page faults take most of its time at the largest sizes. A ratio is the median of the ratios of
 PyTorch's time to cygrad's: above 1, cygrad is faster. A case ends at the size at which a call would take longer than
 LONGEST, and a view at the first size. All ends when the minutes are over, which are divided among the thread counts.
-The tables are written to sweep.md, and all ratios to sweep.json."""
+The tables are written to sweep.md, and all ratios to sweep.json. With --only, what sweep.json has of other cases
+stays."""
 
 import argparse
 import json
@@ -216,10 +217,17 @@ def page(found, without, seconds):
 
     below = sum(f["ratio"] < 1 for f in found)
     return (f"# Every operator at five sizes\n\n{machine.cpu_name()}, kernels for {level()}, PyTorch "
-            f"{machine.version('torch')} told to keep its memory, float32, {seconds:.0f} seconds. A ratio is PyTorch's "
-            f"time divided by cygrad's. The geometric mean of {len(found)} ratios is {geometric(found):.2f}; {below} "
-            f"are below 1.\n\n{summary(found)}\n\n## Below 1\n\n{below_one(found)}\n\n## Not compared\n\n"
+            f"{machine.version('torch')} told to keep its memory, float32; the last run took {seconds:.0f} seconds. A "
+            f"ratio is PyTorch's time divided by cygrad's. The geometric mean of {len(found)} ratios is "
+            f"{geometric(found):.2f}; {below} are below 1.\n\n{summary(found)}\n\n## Below 1\n\n"
+            f"{below_one(found)}\n\n## Not compared\n\n"
             + "\n".join(f"- {name}: {reason}" for name, reason in without.items()) + "\n")
+
+
+def merged(old, new):
+    """The measurements `old` without those of the cases of `new`, and `new`."""
+    again = {(f["label"], f["threads"]) for f in new}
+    return [f for f in old if (f["label"], f["threads"]) not in again] + new
 
 
 def main(argv=None):
@@ -238,8 +246,10 @@ def main(argv=None):
     start = perf_counter()
     found, without = sweep(args.only.split(";") if args.only else (), sizes, threads, minutes=args.minutes,
                            **(QUICK if args.quick else FULL), say=lambda text: print(text, file=sys.stderr, flush=True))
+    ratios = args.output / "sweep.json"
+    if args.only and ratios.exists(): found = merged(json.loads(ratios.read_text()), found)
     text = page(found, without, perf_counter() - start)
-    (args.output / "sweep.json").write_text(json.dumps(found))
+    ratios.write_text(json.dumps(found))
     (args.output / "sweep.md").write_text(text)
     print(text)
 

@@ -1,5 +1,7 @@
 """The benchmark of every operator. No test depends on time."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,20 @@ def test_the_page(monkeypatch, tmp_path, capsys):
     assert "| 16 | forward | 1 | 1 | 2.00 | 2.00 | 0 | 0 |" in text
     assert "| exp | 0.50 | 0.50 (16, with backward, 1), 0.50 (1,024, with backward, 1)" in text
     assert "- cbrt: PyTorch has none" in text
+
+
+def test_what_is_not_measured_again_stays(tmp_path, monkeypatch):
+    def one(label, ratio, threads=1):
+        return {"label": label, "row": label, "size": 16, "mode": "forward", "threads": threads, "ratio": ratio,
+                "seconds": 1.0}
+
+    results = iter([[one("exp", 0.5), one("log", 0.5), one("exp", 0.25, 2)], [one("exp", 2.0)], [one("log", 4.0)]])
+    monkeypatch.setattr(sweep, "sweep", lambda *args, **settings: (next(results), {}))
+    for arguments in ([], ["--only", "exp"]): sweep.main(["--output", str(tmp_path), *arguments])
+    found = {(f["label"], f["threads"]): f["ratio"] for f in json.loads((tmp_path / "sweep.json").read_text())}
+    assert found == {("exp", 1): 2.0, ("log", 1): 0.5, ("exp", 2): 0.25}
+    sweep.main(["--output", str(tmp_path)])
+    assert [f["label"] for f in json.loads((tmp_path / "sweep.json").read_text())] == ["log"]
 
 
 def test_a_process_answers():
