@@ -192,7 +192,9 @@ def zeros(m: Model, o: Operator) -> None:
 def reshape(m: Model, o: Operator) -> None:
     shape = o.arguments["shape"]
     shape = shape if isinstance(shape, tuple) else (shape,)
-    m.add("Reshape", m.operand(o.inputs[0]), m.ints(*shape), out=o.outputs[0], allowzero=int(0 in shape))
+    empty = 0 in shape
+    if o.arguments.get("rows") and not empty: shape = (0, *shape[1:])       # the size of the operand
+    m.add("Reshape", m.operand(o.inputs[0]), m.ints(*shape), out=o.outputs[0], allowzero=int(empty))
 
 
 def permutation(m: Model, o: Operator) -> None:

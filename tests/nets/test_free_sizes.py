@@ -90,6 +90,18 @@ def test_a_loaded_net_gives_the_bits_of_the_module_for_every_batch(tmp_path, nam
         assert net.plan({net.inputs[0]: example(n)}).peak_bytes > 0
 
 
+def test_rows_stay_rows(tmp_path):
+    """flatten is captured as a reshape that keeps rows: an image of twice the size is not two images."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).eval()
+    net = Net.capture(model, ((1, 8, 8), "float32"))
+    net.save(tmp_path / "net.cg")
+    for captured in (net, load(tmp_path / "net.cg")):
+        given = {} if captured is net else {"1.weight": model[1].weight, "1.bias": model[1].bias}
+        assert captured(x=np.zeros((3, 8, 8), "float32"), **given).shape == (3, 10)
+        with pytest.raises(ValueError, match="^reshape: a tensor of shape .4, 16, 8. does not fit .8, 64. row by row"):
+            captured(x=np.zeros((4, 16, 8), "float32"), **given)
+
+
 def test_captured_nets_are_as_before_in_a_workspace():
     model = nn.LSTM(3, 5)
     x = np.linspace(-1, 1, 24, dtype="f4").reshape(4, 2, 3)

@@ -35,8 +35,9 @@ cdef class Shape(Attributes):
 
     cdef dict keywords(self):
         """The shape with -1 for the size that follows from the rest: a net has other sizes there for other inputs."""
-        if self.free == 0: return {"shape": self.shape}
-        return {"shape": (*self.shape[:self.free - 1], -1, *self.shape[self.free:])}
+        cdef tuple shape = self.shape
+        if self.free: shape = (*shape[:self.free - 1], -1, *shape[self.free:])
+        return {"shape": shape, "rows": True} if self.rows else {"shape": shape}
 
 
 cdef bint reshapes(const Layout* x, int ndim, const Py_ssize_t* shape) noexcept nogil:
@@ -360,9 +361,11 @@ cdef object cast(x, int dtype):
 late_bound.cast = <cast_t>cast
 
 
-def reshape(x: Data, *shape: int | Sequence[int]) -> Tensor:
+def reshape(x: Data, *shape: int | Sequence[int], rows: bool = False) -> Tensor:
     """`x` in another shape of the same size, given as a tuple or as ints; one size may be -1 and is inferred. A view if
-    the strides allow it, else a copy. Raises ValueError if the sizes do not match."""
+    the strides allow it, else a copy. Raises ValueError if the sizes do not match.
+
+    rows: whether the first size must be that of `x`. A net with `reshape(-1, 64)` would make two rows of one of 128."""
     cdef Tensor t = ensure_tensor(x)
     cdef list sizes = lay.whole_sizes(shape[0] if len(shape) == 1 else shape)
     cdef Py_ssize_t place = -1, n = 0
@@ -378,7 +381,10 @@ def reshape(x: Data, *shape: int | Sequence[int]) -> Tensor:
         raise ValueError(f"reshape: a tensor of shape {t.shape} has {t.layout.size} elements, which do not fill shape "
                          f"{tuple(sizes)}")
     cdef Shape at = Shape(tuple(sizes))
-    at.free = <int>place + 1
+    if rows and (t.layout.ndim == 0 or n == 0 or sizes[0] != t.layout.shape[0]):
+        raise ValueError(f"reshape: a tensor of shape {t.shape} does not fit {tuple(sizes)} row by row: with rows=True "
+                         f"the first size must stay the same")
+    at.free, at.rows = <int>place + 1, rows
     return apply1(RESHAPE, t, at)
 
 
@@ -388,7 +394,7 @@ def keep_rows(x: Data, rest: tuple[int, ...]) -> Tensor:
     cdef Tensor t = ensure_tensor(x)
     n, known = t.shape[0], 1
     for s in rest: known *= s
-    return reshape(t, (-1 if known and n * known == t.layout.size else n, *rest))
+    return reshape(t, (-1 if known and n * known == t.layout.size else n, *rest), rows=True)
 
 
 cdef Permutation read_order(str name, axes, int ndim):

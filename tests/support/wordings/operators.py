@@ -84,6 +84,9 @@ CASES = [
      "reshape: a tensor of shape (2, 3) has 6 elements, which do not fill shape (4, 2)"),
     (lambda: cg.zeros((2, 3)).reshape(-1, -1), ValueError,
      "reshape: sizes must be at least 0, except for one -1, got (-1, -1)"),
+    (lambda: cg.zeros((2, 6)).reshape(-1, 3, rows=True), ValueError,
+     "reshape: a tensor of shape (2, 6) does not fit (4, 3) row by row: with rows=True the first size must stay the "
+     "same"),
     (lambda: cg.zeros((2, 3)).transpose(0, 0), ValueError,
      "transpose: axes (0, 0) must contain each of the 2 dimensions once"),
     (lambda: cg.zeros(3).broadcast_to((3, 2)), ValueError,
