@@ -2,7 +2,7 @@
 
 from cygrad.core.answers import of_module
 from cygrad.func.derivatives import grad, value_and_grad, vjp
-from cygrad.func.flat import scipy
+from cygrad.func.flat import Flat, scipy
 from cygrad.func.forward import jvp, linearize
 from cygrad.func import functions  # noqa: F401 (it binds its rules)
 from cygrad.func.jacobians import hessian, hvp, jacobian
@@ -10,8 +10,8 @@ from cygrad.func.mapping import vmap
 from cygrad.func.modules import functional_call
 
 __all__ = [
-    "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "scipy", "value_and_grad", "vjp",
-    "vmap",
+    "Flat", "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "scipy", "value_and_grad",
+    "vjp", "vmap",
 ]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+import numpy as np
+
 from cygrad.autograd.modes import record
 from cygrad.core.errors import described
 from cygrad.core.graph.lifts import depth
@@ -41,6 +43,21 @@ def floats(name, tree, what):
             raise TypeError(f"{name}: {what}{named(paths(tree)[k])} is {t.dtype}, and only floats have derivatives; "
                             f"cast it with astype(\"float32\"), or differentiate another argument")
     return tensors, build
+
+
+def outputs_of(name, tree):
+    """floats() of a result."""
+    refuse_arrays(name, tree)
+    return floats(name, tree, "the result")
+
+
+def refuse_arrays(name, tree):
+    """Raise TypeError for a result with an array of NumPy: what was written into it has lost its gradient."""
+    for k, x in enumerate(flatten(tree)[0]):
+        if isinstance(x, np.ndarray):
+            raise TypeError(f"{name}: the result{named(paths(tree)[k])} is a NumPy array, through which no gradient "
+                            f"flows; make a tensor of the parts, as numpy.stack does of tensors, or write them into "
+                            f"numpy.zeros_like(x) of a tensor x")
 
 
 def results_of(name, y, has_aux):
@@ -123,8 +140,8 @@ def differentiated(name, fun, argnums, has_aux):
 
 
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradients of `fun`; with has_aux, (gradients, auxiliary data). The arguments are
-    those of value_and_grad()."""
+    """A function that returns the gradients of `fun`, which returns a tensor of shape (). With has_aux, fun returns
+    (value, auxiliary data), and the result is (gradients, auxiliary data). argnums is that of value_and_grad()."""
     return gradient("grad", fun, argnums, has_aux)
 
 
@@ -147,7 +164,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     With has_aux, fun returns (results, auxiliary data), and vjp (results, pullback, auxiliary data).
     Results and primals may be containers, as for grad(); the cotangents are one of the form of the results."""
     p = Recorded("vjp", fun, primals, {}, tuple(range(len(primals))), has_aux)
-    outputs, places = floats("vjp", p.value, "the result")[0], paths(p.value)
+    outputs, places = outputs_of("vjp", p.value)[0], paths(p.value)
 
     def pullback(cotangents):
         heads = leaves_like("vjp", cotangents, outputs, places, "cotangent", "result")

@@ -17,7 +17,9 @@ from cygrad.core.interop.creation import zeros, zeros_like
 from cygrad.core.interop.numpy import asarray
 from cygrad.core.late_bound import bind
 from cygrad.core.thread_state import is_recording
-from cygrad.func.derivatives import Recorded, floats, leaves_like, leaving, results_of
+from cygrad.func.derivatives import (
+    Recorded, floats, leaves_like, leaving, outputs_of, refuse_arrays, results_of,
+)
 from cygrad.func.levels import entering, level, pull
 from cygrad.func.trees import flatten, paths
 from cygrad.ops.shapes.shape import broadcast_to
@@ -101,6 +103,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
             given.append(broadcast_to(x, x.shape))
             of.give(given[-1], t)
         y, aux = results_of("jvp", fun(*build(given)), has_aux)
+        refuse_arrays("jvp", y)
         leaves, build_y = flatten(y)
         values = [asarray(z) for z in leaves]
         out = [of.value(z) for z in values]
@@ -114,7 +117,7 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[...
     built, graph = depth(), is_recording()
     with record(train_mode=None):
         p = Recorded("linearize", fun, primals, {}, tuple(range(len(primals))), False)
-        outputs, build = floats("linearize", p.value, "the result")
+        outputs, build = outputs_of("linearize", p.value)
         flat, places = [x for xs in p.inputs for x in xs], paths(primals)
         heads = [entering(zeros(y.shape, y.dtype)) for y in outputs]
         gradients = pull(outputs, heads, flat, True, True, built)

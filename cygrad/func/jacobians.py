@@ -11,7 +11,7 @@ from cygrad.core.errors import described
 from cygrad.core.graph.lifts import depth
 from cygrad.core.interop.creation import eye, zeros
 from cygrad.core.interop.numpy import asarray
-from cygrad.func.derivatives import Recorded, floats, gradient, leaving, numbered, results_of
+from cygrad.func.derivatives import Recorded, floats, gradient, leaving, numbered, outputs_of, results_of
 from cygrad.func.forward import jvp
 from cygrad.func.mapping import vmap
 from cygrad.func.trees import flatten
@@ -62,7 +62,7 @@ def jacobian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux:
     def call(*args, **kwargs):
         if mode == "forward": return forward(fun, args, kwargs, argnums, has_aux)
         p = Recorded("jacobian", fun, args, kwargs, argnums, has_aux)
-        outputs, build = floats("jacobian", p.value, "the result")
+        outputs, build = outputs_of("jacobian", p.value)
         inputs = [x for xs in p.inputs for x in xs]
         if mode is None and sum(x.size for x in inputs) < sum(y.size for y in outputs):
             del p
@@ -90,7 +90,7 @@ def forward(fun, args, kwargs, argnums, has_aux):
         given, rest = list(args), iter(xs)
         for k, (own, build) in zip(places, found, strict=True): given[k] = build([next(rest) for _ in own])
         y, aux = results_of("jacobian", fun(*given, **kwargs), has_aux)
-        floats("jacobian", y, "the result")
+        outputs_of("jacobian", y)
         return y, aux
 
     def columns(*tangents):

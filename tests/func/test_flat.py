@@ -94,3 +94,11 @@ def test_a_module_fitted_by_a_quasi_newton_method():
     fitted = flat.unflatten(found.x)
     assert found.fun < 1e-3 and float(((fitted(x) - y) ** 2).mean()) == pytest.approx(found.fun)
     for p, q in zip(model.parameters(), before, strict=True): np.testing.assert_array_equal(p.numpy(), q)
+
+
+def test_python_floats_are_float64_and_the_hessian_is_that_of_func():
+    flat = cg.func.scipy(lambda p: (p["a"] - 1) ** 2 * 3 + (p["a"] - p["b"]) ** 2, {"a": 2.4, "b": 0.1})
+    assert flat.x0.tolist() == [2.4, 0.1]
+    assert np.allclose(flat.hessian(flat.x0), [[8, -2], [-2, 2]], rtol=1e-14)
+    found = optimize.minimize(flat.value_and_grad, flat.x0, jac=True, hess=flat.hessian, method="trust-exact")
+    assert found.success and np.allclose(found.x, 1)

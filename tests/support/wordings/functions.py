@@ -2,6 +2,8 @@
 
 import warnings
 
+import numpy as np
+
 import cygrad as cg
 from cygrad.core.errors import PerformanceWarning
 from cygrad.core.graph.lifts import Level
@@ -129,6 +131,9 @@ CASES = [
     (lambda: jvp(cg.exp, cg.zeros(2), cg.zeros(2)), TypeError,
      "jvp: primals and tangents must be tuples, one entry for each argument of the function; for one argument write "
      "(x,)"),
+    (lambda: jacobian(lambda x: {"y": np.zeros(2)})(cg.zeros(2)), TypeError,
+     "jacobian: the result['y'] is a NumPy array, through which no gradient flows; make a tensor of the parts, as "
+     "numpy.stack does of tensors, or write them into numpy.zeros_like(x) of a tensor x"),
     (lambda: jacobian(cg.exp, mode="back"), ValueError,
      "jacobian: mode must be \"forward\", \"reverse\" or None, got 'back'"),
     (lambda: vmap(cg.argwhere)(cg.zeros((2, 2))), RuntimeError,
