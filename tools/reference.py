@@ -128,7 +128,7 @@ class Entry:
                     parts["text"][-1] += f"\n\n{block}"       # a program with a blank line
                 else: parts["text"].append(block)
                 continue
-            kept, found, moved = [], sentences(block, names), None
+            placed, found, moved = [], sentences(block, names), None
             for k, sentence in enumerate(found):
                 first = not k and not parts["text"]
                 if isinstance(moved, list) and REFERS.match(sentence):      # it goes with what it refers to
@@ -138,8 +138,10 @@ class Entry:
                 else:
                     referred = bool(REFERS.match((found[k + 1:] or [""])[0]))
                     moved = None if first else self.sort(sentence, names, parts, referred)
-                    if moved is None: kept.append(sentence)
-            if kept: parts["text"].append(" ".join(kept))
+                placed.append((sentence, moved))
+            # Sentences about parameters stay between others too, which may refer to them.
+            if any(where is None for _, where in placed):
+                parts["text"].append(" ".join(s for s, where in placed if where is None or isinstance(where, list)))
         return parts
 
     def sort(self, sentence, names, parts, referred):
