@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from drawing import CATEGORIES, GREY, box, label, svg
+from drawing import CATEGORIES, GREY, box, framed, label, svg
 
 import cygrad as cg
 
@@ -70,7 +70,7 @@ def states():
 def timeline():
     """The page to click through."""
     data = {"states": states(), "colors": CATEGORIES, "nodes": ["sum", "linear", "relu", "linear"]}
-    return TEMPLATE.read_text().replace("DATA", json.dumps(data, indent=1))
+    return framed(TEMPLATE.read_text().replace("DATA", json.dumps(data, indent=1)))
 
 
 def events():

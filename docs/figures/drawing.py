@@ -26,7 +26,12 @@ def page(name, data=None):
     show() and calls react(). `data` replaces DATA there."""
     title, body = re.fullmatch(r"<title>(.*)</title>\n(.*)", (HERE / f"{name}.html").read_text(), re.S).groups()
     if data is not None: body = body.replace("DATA", json.dumps(data))
-    return (HERE / "shell.html").read_text().replace("TITLE", title).replace("BODY\n", body)
+    return framed((HERE / "shell.html").read_text().replace("TITLE", title).replace("BODY\n", body))
+
+
+def framed(html):
+    """A page with the script of frame.js, which fits it into the frame that shows it."""
+    return html.replace("FRAME\n", (HERE / "frame.js").read_text())
 
 
 def box(x, y, width, height, color, text="", about=""):
