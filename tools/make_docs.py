@@ -250,7 +250,8 @@ def chapters(folder):
     links = [f"[{TITLE.match(page.read_text())[2]}]({page.name})" for page in pages]
     found = {}
     for k, page in enumerate(pages):
-        lines = ["<!-- neighbours -->"]
+        learn = f"`python -m cygrad learn --chapter {k + 1}` has [exercises as files](../learn.md)."
+        lines = ["<!-- neighbours -->", learn, ""]
         if k: lines.append(f"Previous: {links[k - 1]}.")
         if k + 1 < len(pages): lines.append(f"Next: {links[k + 1]}.")
         found[page] = NEIGHBOURS.sub(lambda _, lines=lines: "\n".join(lines) + "\n", page.read_text())

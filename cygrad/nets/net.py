@@ -115,7 +115,7 @@ class Net(Edits):
         """The net of what f(*examples, **arguments) does: operators, backward passes, updates of solvers, random draws,
         writes in place. f is traced, so nothing is computed and nothing changes.
 
-            net = Net.capture(step, x, t, names=dict(model.named_parameters()))
+            net = Net.capture(step, x, t, names=model.state_dict())
             workspace.feed("x", x); workspace.feed("t", t)
             workspace.run(net)
 
