@@ -61,6 +61,32 @@ WRONG = [
     ("ch05b_backward", "the first first", "-node.order", "node.order", "is right"),
     ("ch05b_backward", "as found",
      "sorted(found, key=lambda node: -node.order)", "[self, *(found - {self})][:1]", "is right"),
+    ("ch05b_backward", "a queue",
+     "        for node in sorted(found, key=lambda node: -node.order):\n"
+     "            for parent, derivative in node.parents:\n"
+     "                parent.grad += node.grad * derivative\n",
+     "        todo, seen = [self], {self}\n"
+     "        while todo:\n"
+     "            node = todo.pop(0)\n"
+     "            for parent, derivative in node.parents:\n"
+     "                parent.grad += node.grad * derivative\n"
+     "                if parent not in seen:\n"
+     "                    seen.add(parent)\n"
+     "                    todo.append(parent)\n",
+     "is 8, but 16 is right. b gets contributions from z and from c"),
+    ("ch05b_backward", "a stack",
+     "        for node in sorted(found, key=lambda node: -node.order):\n"
+     "            for parent, derivative in node.parents:\n"
+     "                parent.grad += node.grad * derivative\n",
+     "        todo, seen = [self], {self}\n"
+     "        while todo:\n"
+     "            node = todo.pop()\n"
+     "            for parent, derivative in node.parents:\n"
+     "                parent.grad += node.grad * derivative\n"
+     "                if parent not in seen:\n"
+     "                    seen.add(parent)\n"
+     "                    todo.append(parent)\n",
+     "before all contributions to it had arrived"),
     ("ch05b_backward", "a call for each path",
      "        for node in sorted(found, key=lambda node: -node.order):\n"
      "            for parent, derivative in node.parents:\n"

@@ -1,6 +1,7 @@
 """Checks of chapter 5."""
 
 import math
+import random
 
 from cygrad.learn.checking import equal, expect
 
@@ -24,6 +25,34 @@ def exponential(reader):
           "It is y e^(x y) + 1.")
 
 
+GRAPHS = (
+    ("b = a * a; c = b * a; z = c + b", "b gets contributions from c and from z: visit c before b. "),
+    ("b = a * a; c = b * a; z = b + c", "b gets contributions from z and from c: visit c before b, although z has b "
+                                        "as its first parent. "),
+    ("b = a * a; c = a * b; z = b + c", "b gets contributions from z and from c: visit c before b, although z has b "
+                                        "as its first parent. "),
+    ("b = a + a; c = b * b; d = c + b; e = b * d; z = c + e",
+     "c gets contributions from z and from d, which has to wait for e: the order is z, e, d, c, b. "),
+)
+
+
+def random_graphs():
+    """Ten of seven operations on numbers made shortly before."""
+    draw = random.Random(5)
+    for _ in range(10):
+        names = ["a"]
+        for name in "bcdefgz":
+            names.append(f"{name} = {draw.choice(names[-3:])[0]} {draw.choice('+*')} {draw.choice(names[-3:])[0]}")
+        yield "; ".join(names[1:])
+
+
+def derivative(graph, a):
+    """dz/da by a complex step: the imaginary part of f(a + ih) is h f'(a), exactly to rounding for a small h."""
+    names = {"a": complex(a, 1e-20)}
+    exec(graph, {}, names)
+    return names["z"].imag / 1e-20
+
+
 def backward(reader):
     number = reader.Quantity
     x, y = number(3.0), number(4.0)
@@ -41,13 +70,13 @@ def backward(reader):
     h.backward()
     equal("After doubling a three times by h = h + h, the gradient of a", a.grad, 8.0,
           "Each number passes its gradient on once, after all contributions to it have arrived.")
-    a = number(2.0)
-    b = a * a
-    c = b * a
-    (c + b).backward()
-    equal("For a^3 + a^2 at a = 2, the gradient of a", a.grad, 16.0,
-          "b = a a gets contributions from c and from the sum. Visit c before b: from the number made last to the "
-          "first.")
+    for graph, look in (*GRAPHS, *((graph, "") for graph in random_graphs())):
+        names = {"a": number(2.0)}
+        exec(graph, {}, names)
+        names["z"].backward()
+        equal(f"For {graph}, with a = 2, the gradient of a", names["a"].grad, derivative(graph, 2.0),
+              f"{look}A number has passed its gradient on before all contributions to it had arrived, or twice. Visit "
+              "the numbers from the one made last to the one made first.")
     many, chain = number(1.0), []
     for _ in range(12):
         many = many + many
