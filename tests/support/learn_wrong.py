@@ -20,6 +20,13 @@ WRONG = [
      "        b -= rate * b.grad",
      "c = a - rate * a.grad",
      "have not moved"),
+    ("ch01b_line", "new tensors",
+     "a -= rate * a.grad\n"
+     "        b -= rate * b.grad",
+     "a = a - rate * a.grad\n"
+     "        b = b - rate * b.grad",
+     "no variable any more: `a = a - ...` makes a new"),
+    ("ch01b_line", "one new tensor", "a -= rate * a.grad", "a = a - rate * a.grad", "is no variable any more"),
     ("ch01c_differences", "one side", "(f(x + h) - f(x - h)) / (2 * h)", "(f(x + h) - f(x)) / h", "from x to x + h"),
     ("ch01c_differences", "half of the distance", "/ (2 * h)", "/ h", "2 h apart"),
     ("ch01c_differences", "no absolute value", "abs(found - gradient)", "found - gradient", "absolute value"),

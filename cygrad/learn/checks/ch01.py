@@ -1,5 +1,7 @@
 """Checks of chapter 1."""
 
+import re
+
 import numpy as np
 
 import cygrad as cg
@@ -32,7 +34,12 @@ def line(reader):
     x = np.array([-1.0, 0.0, 1.0, 2.0, 4.0], "float32")
     y = 3 * x - 1
     for steps, rate, when in ((1, 0.01, "After one step"), (3, 0.01, "After three steps"), (200, 0.1, "In the end")):
-        got = reader.fit(cg.tensor(x), cg.tensor(y), steps, rate)
+        try: got = reader.fit(cg.tensor(x), cg.tensor(y), steps, rate)
+        except (RuntimeError, TypeError) as e:
+            if steps > 1 and re.search("was not recorded|NoneType", str(e)):
+                e.add_note("The first step was right. After it, a or b is no variable any more: `a = a - ...` makes a "
+                           "new\ntensor, which has no `.grad`. `a -= ...` changes the variable itself.")
+            raise
         equal(f"{when}, (a, b)", got, descent(x, y, steps, rate),
               "Each step computes the loss anew inside of record(), calls backward(), and subtracts rate times the "
               "gradient from a and from b. The gradient of a variable of attach_grad() is written anew by each pass.",
