@@ -113,6 +113,24 @@ WRONG = [
      "g.sum(axis=ones, keepdims=True)", "g",
      "The gradient of b has shape (4, 3), but b has shape (4, 1): sum over axis 1 of b, which has the size 1"),
     ("ch06a_unbroadcast", "no keepdims", ", keepdims=True", "", "keepdims=True"),
+    ("ch06a_unbroadcast", "always the first axis",
+     "    g = g.sum(axis=tuple(range(g.ndim - len(shape))))\n"
+     "    ones = tuple(i for i, n in enumerate(shape) if n == 1)\n"
+     "    return g.sum(axis=ones, keepdims=True)\n",
+     "    return g.sum(axis=0)\n",
+     "shape (3,), but b has shape (4, 3): nothing was repeated in g, (4, 3), so it is returned as it is"),
+    ("ch06a_unbroadcast", "always all axes",
+     "    g = g.sum(axis=tuple(range(g.ndim - len(shape))))\n"
+     "    ones = tuple(i for i, n in enumerate(shape) if n == 1)\n"
+     "    return g.sum(axis=ones, keepdims=True)\n",
+     "    return g.sum()\n",
+     "shape (), but b has shape (4, 3): nothing was repeated in g, (4, 3), so it is returned as it is"),
+    ("ch06a_unbroadcast", "all axes if any",
+     "    g = g.sum(axis=tuple(range(g.ndim - len(shape))))\n"
+     "    ones = tuple(i for i, n in enumerate(shape) if n == 1)\n"
+     "    return g.sum(axis=ones, keepdims=True)\n",
+     "    return g if g.shape == shape else g.sum()\n",
+     "shape (), but b has shape (3,): sum only over the axes in front"),
     ("ch06a_unbroadcast", "a mean", "g = g.sum(", "g = g.mean(", "Each use contributes to the sum"),
     ("ch06b_product", "swapped", "g @ w.T, x.T @ g", "x.T @ g, g @ w.T", "have changed places"),
     ("ch06b_product", "one of them", "g @ w.T, x.T @ g", "g @ w.T", "but the pair of the gradients"),

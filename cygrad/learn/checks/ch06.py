@@ -15,9 +15,11 @@ def unbroadcast(reader):
         missing = len(g_shape) - len(shape)
         ones = [i for i, n in enumerate(shape) if n == 1 and g_shape[missing + i] != 1]
         if got.shape != shape:
-            cause = "sum over the axes in front, which b does not have" if got.ndim > len(shape) else \
-                "an axis of size 1 stays: sum with keepdims=True" if got.ndim < len(shape) else \
-                f"sum over axis {ones[0]} of b, which has the size 1" if ones else "sum over the axes that b lacks"
+            if not missing and not ones: cause = f"nothing was repeated in g, {g_shape}, so it is returned as it is"
+            elif got.ndim > len(shape): cause = "sum over the axes in front, which b does not have"
+            elif ones and got.ndim < len(shape): cause = "an axis of size 1 stays: sum with keepdims=True"
+            elif ones: cause = f"sum over axis {ones[0]} of b, which has the size 1"
+            else: cause = "sum only over the axes in front, which b does not have"
             expect(False, f"The gradient of b has shape {got.shape}, but b has shape {shape}: {cause} (chapter 6).")
         right = g.sum(tuple(range(missing))).sum(tuple(ones), keepdims=True)
         equal(f"The gradient of b, of shape {shape}, from g of shape {g_shape},", got, right,
