@@ -103,8 +103,8 @@ def print_failed(folder, failed):
     """The first exercise that fails and those after it that were begun, with their explanations."""
     for k, (exercise, verdict) in enumerate(failed.items()):
         if k and verdict.state == "new": continue
-        again = ""
-        if (solved := folder.solved(exercise)) is not None: again = f", which was solved on {solved[:10]}, fails again"
+        again, solved = "", folder.solved(exercise)
+        if solved is not None and verdict.state != "new": again = f", which was solved on {solved[:10]}, fails again"
         heading = f"{folder.file(exercise)} (chapter {exercise.chapter}, {course.TITLES[exercise.chapter]}){again}:"
         print(mark(heading, 1), STATES[verdict.state])
         text = filled(verdict.text, "\n\n") if verdict.state == "new" else verdict.text

@@ -160,6 +160,16 @@ def test_reset_keeps_the_old_file(learn):
     assert learn("--reset", "ch77")[0] == 2
 
 
+def test_a_reset_exercise_is_not_begun(learn):
+    learn()
+    solve(SLOPE)
+    learn()
+    learn("--reset", SLOPE.name)
+    status, out = learn()
+    assert status == 1 and out.startswith("cygrad-exercises/ch01a_slope.py (chapter 1, A first gradient): not begun\n")
+    assert "solved" not in out and f"Progress: 0 of {len(ALL)}" in out
+
+
 def test_a_summary_of_a_class(learn):
     for name in ("ada", "ben", "cleo"):
         learn("--chapter", 1, f"class/{name}")
