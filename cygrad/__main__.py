@@ -135,7 +135,13 @@ def learn(options, _):
     from cygrad.learn import command, course
 
     given = {name: value for name, value in vars(options).items() if name != "command"}
-    try: return command.run(**given)
+    try:
+        status = command.run(**given)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())     # (Python writes the rest when it ends)
+        return 141                                                         # (as if ended by SIGPIPE)
     except (course.LearnError, OSError) as e:
         print(f"python -m cygrad learn: error: {described(e)}", file=sys.stderr)
         return 2

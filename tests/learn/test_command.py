@@ -289,3 +289,16 @@ def test_the_command_in_a_process(tmp_path):
     loaded = "import cygrad, sys; print([m for m in sys.modules if m.startswith('cygrad.learn')])"
     assert subprocess.run([sys.executable, "-c", loaded], text=True, capture_output=True).stdout == "[]\n"
     assert os.listdir(there)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_nobody_reads(tmp_path, unbuffered):
+    """`learn | head -3` closes the pipe. The progress is kept, and nothing is said."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = subprocess.run([sys.executable, "-m", "cygrad", "learn", "--chapter", "29", tmp_path / "mine"], stdout=writer,
+                         stderr=subprocess.PIPE, text=True, timeout=120,
+                         env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (141, "")
+    assert (tmp_path / "mine" / course.find("ch29a").file.name).is_file()
