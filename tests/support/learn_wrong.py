@@ -131,6 +131,22 @@ WRONG = [
      "    return g.sum(axis=ones, keepdims=True)\n",
      "    return g if g.shape == shape else g.sum()\n",
      "shape (), but b has shape (3,): sum only over the axes in front"),
+    ("ch06a_unbroadcast", "a loop",
+     "    g = g.sum(axis=tuple(range(g.ndim - len(shape))))\n"
+     "    ones = tuple(i for i, n in enumerate(shape) if n == 1)\n"
+     "    return g.sum(axis=ones, keepdims=True)\n",
+     "    for _ in range(5000):\n"
+     "        if g.shape == shape: return g\n"
+     "        g = g.sum(axis=0)\n",
+     "From g of shape (4, 3) to shape (4, 1), the sum was called 1000 times, at last for an array of shape ()"),
+    ("ch06a_unbroadcast", "a loop of np.sum",
+     "    g = g.sum(axis=tuple(range(g.ndim - len(shape))))\n"
+     "    ones = tuple(i for i, n in enumerate(shape) if n == 1)\n"
+     "    return g.sum(axis=ones, keepdims=True)\n",
+     "    for _ in range(5000):\n"
+     "        if g.shape == shape: return g\n"
+     "        g = np.sum(g, axis=0)\n",
+     "From g of shape (4, 3) to shape (4, 1), the sum was called 1000 times, at last for an array of shape ()"),
     ("ch06a_unbroadcast", "a mean", "g = g.sum(", "g = g.mean(", "Each use contributes to the sum"),
     ("ch06b_product", "swapped", "g @ w.T, x.T @ g", "x.T @ g, g @ w.T", "have changed places"),
     ("ch06b_product", "one of them", "g @ w.T, x.T @ g", "g @ w.T", "but the pair of the gradients"),
