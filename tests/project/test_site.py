@@ -225,6 +225,17 @@ def test_pictures_follow_the_dark_mode(scheme, theme, served, browser):
         assert pixel < 48 if dark else pixel > 240
 
 
+def test_a_frame_has_the_colours_and_the_height_of_its_page(served, browser):
+    look(browser, 1280, "light")
+    browser.open(f"{served}walkthrough/05-a-scalar-autograd.html")
+    frame = 'document.querySelector("iframe")'
+    paper = f"getComputedStyle({frame}.contentDocument.body).backgroundColor"
+    for theme, colour in (("dark", "rgb(19, 20, 22)"), ("light", "rgb(255, 255, 255)"), ("auto", "rgb(255, 255, 255)")):
+        browser.run(f'document.body.dataset.theme = "{theme}"')
+        assert browser.run(paper) == colour
+    assert 0 <= browser.run(f"{frame}.clientHeight - {frame}.contentDocument.body.scrollHeight") < 20
+
+
 def test_the_search_finds_names_and_words(served, browser):
     look(browser, 1280, "light")
     for query, expected in (("GradientCollector", "api/cygrad.html#cygrad.GradientCollector"),
