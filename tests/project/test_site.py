@@ -5,6 +5,7 @@ Run with the extras docs and test: `make docs-test`."""
 
 import base64
 import html.parser
+import os
 import importlib
 import io
 import re
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    if made := os.environ.get("CYGRAD_SITE"): return Path(made)         # .ci/run has just built it
     built = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-n", "--keep-going", "-d", built / "doctrees",
                ROOT / "docs", built / "html"]
