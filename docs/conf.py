@@ -66,6 +66,7 @@ PAGES = {
     "benchmarks/results/results.md": "time-benchmarks.md",
     "benchmarks/results/memory/memory.md": "memory-benchmarks.md",
     "benchmarks/results/products.md": "product-benchmarks.md",
+    "benchmarks/results/sweep.md": "operator-benchmarks.md",
     "examples/README.md": "gallery.md",
     "examples/cython_operator/README.md": "cython-operator.md",
     "docs/reference.md#operators": "operators.md",      # (a page of git, which has no generated pages)

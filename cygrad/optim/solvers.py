@@ -378,7 +378,8 @@ def _describe(solver: type[Solver]) -> str:
     sparse = "" if solver.row_sparse else (
         f"\n\n{_INDENT}Row-sparse gradients (GradientSlice) are refused: update() raises TypeError.")
     return (f"\n\n{_INDENT}Calls: {name}({rate}={solver.default}) and set_parameters(parameters), or, as in PyTorch,\n"
-            f"{_INDENT}{name}(parameters, lr={solver.default}{betas}), which also takes weight_decay.{sparse}")
+            f"{_INDENT}{name}(parameters, lr={solver.default}{betas}, weight_decay=0.01), where\n"
+            f"{_INDENT}the decay is an example.{sparse}")
 
 
 for _solver in Solver.__subclasses__():

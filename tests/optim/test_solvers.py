@@ -96,7 +96,7 @@ def test_defaults_and_documentation(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_documentation_shows_both_calls(name):
     doc, x = inspect.getdoc(getattr(cg.optim, name)), variable([1.0])
-    calls = r"^Calls: (.+) and set_parameters\(parameters\), or, as in PyTorch,\n(.+)\."
+    calls = r"^Calls: (.+) and set_parameters\(parameters\), or, as in PyTorch,\n(.+), where\nthe decay is an example\."
     first, second = re.search(calls, doc, re.M).groups()
     solver, twin = (eval(call, {name: getattr(cg.optim, name), "parameters": [x]}) for call in (first, second))
     solver.set_parameters([x])
