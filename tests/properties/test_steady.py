@@ -39,5 +39,7 @@ def test_a_trainer_holds_no_more_as_it_goes_on():
     marks = [[int(n) for n in line.split()] for line in result.stdout.splitlines()]
     assert [m[0] for m in marks] == [STEPS * k // 20 for k in range(1, 21)]
     settled, order = marks[1], 8 * 8 * STEPS // 20          # the order of the next epoch may have been drawn already
-    assert {live for _, _, live in marks} <= {(least := min(m[2] for m in marks)), least + order}, marks
+    batch = 8 * (4 + 1) * 4                                 # of one more slot, if the thread was ahead some time
+    least = min(live for _, _, live in marks)
+    assert {live - least for _, _, live in marks} <= {0, order, batch, order + batch}, marks
     if "ASAN_OPTIONS" not in os.environ: assert marks[-1][1] - settled[1] <= 512 << 10, marks
