@@ -1,10 +1,12 @@
-"""Write docs/operators.md, docs/api.md and docs/api/, and in other pages the lists of the pages beside them:
-python tools/make_docs.py [--build | --check]
+"""Write docs/operators.md, docs/api.md and docs/api/, and in other pages the lists of the pages beside them and the
+ends of chapters: python tools/make_docs.py [--build | --check]
 
---build leaves out the lists, which are in git. --check writes nothing.
+--build leaves out the lists and the ends, which are in git. --check writes nothing.
 
 A page has a list between `<!-- titles: PATTERN; ... -->` and `<!-- end of titles -->`: the number, the title and a link
-of each page of its folder whose name has the pattern, from their first lines, `# 7. Title` or `# 0007 Title`.
+of each page of its folder whose name has the pattern, from their first lines, `# 7. Title` or `# 0007 Title`. Chapters
+are listed by their parts, which the quotes below their titles name. Below `<!-- neighbours -->` a chapter ends with
+links to the chapters before and after it.
 
 The operator page has a row for each row of the operator table. The reference has every public name on one page for each
 package and one for the tensor; its pages ask Sphinx's autodoc for each entry, in sections, and tools/reference.py tells

@@ -5,9 +5,9 @@ Run with the extras docs and test: `make docs-test`."""
 
 import base64
 import html.parser
-import os
 import importlib
 import io
+import os
 import re
 import subprocess
 import sys

@@ -1,7 +1,8 @@
 """Strip kernels of special functions: logarithms and powers of other bases, the gamma function and its derivatives,
 sinc, angles. Operands are in the order of the formula, and the result is last.
 
-What mathematics.pxd has is computed in vectors, the others by the C library in double precision."""
+What mathematics.pxd has is computed in vectors, and so are logaddexp and the gamma functions of float32, in double
+precision; the others by the C library."""
 
 from libc cimport math
 from libc.math cimport M_LN2 as LN_2, M_LN10 as LN_10, M_PI as PI
@@ -166,7 +167,7 @@ cdef void erfinv_grad(real[::1] g, real[::1] y, real[::1] dx) noexcept nogil:
 # asymptotic series at z = x + 8 or, from 8 on, at x, and from p = x (x + 1) ... (x + 7) = u (u + 6) (u + 10) (u + 12)
 # with u = x (x + 7); below 0 by reflection.
 cdef inline double fraction(double x) noexcept nogil:
-    """pi times the distance of x to the nearest integer: the sine is zero at integers, tangents are those of pi x."""
+    """pi (x - n) with the nearest integer n: the sine is exactly 0 at integers, and the tangent is that of pi x."""
     return PI * (x - math.rint(x))
 
 cdef inline double shifted(double x) noexcept nogil: return x + 8 if x < 8 else x

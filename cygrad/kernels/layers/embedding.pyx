@@ -95,10 +95,6 @@ cdef void scatter_(const Bags* s, const place* places, const real* g, real* y, P
         for i in range(s.row): to[i] += factor * x[i]
 
 
-cdef inline void add_row(Py_ssize_t row, const real* x, real* y) noexcept nogil:
-    for i in range(row): y[i] += x[i]
-
-
 # ---- bags ------------------------------------------------------------------------------------------------------------
 
 cdef enum:
